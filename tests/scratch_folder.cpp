@@ -1,12 +1,11 @@
 // Every test program is linked with this file. CTest runs cases of one program side by side, so
 // each process has a folder of its own as testing::TempDir(), removed when the process ends.
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <filesystem>
+#include <stdlib.h>
 #include <string>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 
 namespace bubblesim::testing {
 namespace {

@@ -3,11 +3,7 @@
 namespace bubblesim::bench {
 namespace {
 
-using program::Op;
-using program::Program;
-using program::ShortSpan;
-using program::Step;
-using program::StepKind;
+using program::Op, program::Program, program::ShortSpan, program::Step, program::StepKind;
 
 constexpr std::uint16_t kCommunication = 1;
 

@@ -4,9 +4,8 @@
 // has them: 400 names, 1500 shapes, noisy gaps and durations, one stream in ten another; with every
 // 25 a copy, every 10 an event record and a wait for it. Buffers are of 4 MB; the walker has CUPTI
 // 13.0's distances, and is the real library's where "cupti:1" and one is installed.
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
+#include <benchmark/benchmark.h>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>

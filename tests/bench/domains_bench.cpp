@@ -4,12 +4,11 @@
 //
 // `events_windows`: the share of events that ran in windows, `window`: how many in one, on the
 // average. `gain_windows`, `gain_two`: times as fast as event by event.
-#include <benchmark/benchmark.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <benchmark/benchmark.h>
 #include <chrono>
+#include <fmt/format.h>
 #include <string>
 #include <vector>
 

@@ -5,10 +5,9 @@
 //
 // Four that do the same work in the same run: the engine (what the simulator pays), its queue
 // alone, the bare structure under it, and std::priority_queue as the plain heap to compare with.
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 #include <array>
+#include <benchmark/benchmark.h>
 #include <bit>
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,5 @@
 // The gate on the wall clock: what a launch costs that tells, and one that asks.
 #include <benchmark/benchmark.h>
-
 #include <thread>
 #include <utility>
 

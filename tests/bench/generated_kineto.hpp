@@ -4,7 +4,6 @@
 #pragma once
 
 #include <fmt/format.h>
-
 #include <string>
 
 namespace bubblesim::bench {

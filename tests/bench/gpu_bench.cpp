@@ -1,7 +1,6 @@
 // What a kernel costs to simulate: submission, placement, completion, and the listener's calls.
 // `items_per_second` counts kernels.
 #include <benchmark/benchmark.h>
-
 #include <vector>
 
 #include "sim/engine/engine.hpp"

@@ -6,17 +6,16 @@
 //
 // Without a file: texts as kineto_import_bench makes them, and the .btr files that they become;
 // --quick: the smallest only.
+#include <cstdio>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
+#include <functional>
 #include <malloc.h>
+#include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "tests/bench/generated_kineto.hpp"

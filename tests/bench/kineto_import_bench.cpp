@@ -1,7 +1,6 @@
 // Throughput of the Kineto import: JSON bytes a second on one core, of a generated text and of a
 // file.
 #include <benchmark/benchmark.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <string>

@@ -4,11 +4,10 @@
 //
 // The recording is one of a job made here: 25,000 kernels a rank, a collective after every 50th.
 // BUBBLESIM_BENCH_TRACE names a real one, a file or a folder, to be built as it is.
-#include <benchmark/benchmark.h>
-#include <malloc.h>
-
 #include <atomic>
+#include <benchmark/benchmark.h>
 #include <cstdlib>
+#include <malloc.h>
 #include <new>
 #include <stdexcept>
 #include <utility>

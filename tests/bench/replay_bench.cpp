@@ -5,7 +5,6 @@
 // stream, 1 us apart, each 4 to 9 us long; after every 50th, a collective of 20 us on a second
 // stream, joined over all ranks; at the end the thread waits for the device.
 #include <benchmark/benchmark.h>
-
 #include <numeric>
 #include <string>
 #include <vector>

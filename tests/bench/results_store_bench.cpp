@@ -2,11 +2,10 @@
 // decoded, rows read back. BUBBLESIM_BENCH_STORE names another store than a file in the temporary
 // folder, such as postgresql://...; it must be empty, and keeps what is written.
 #include <benchmark/benchmark.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 
 #include "sim/store/results_store.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"

@@ -10,9 +10,8 @@
 //
 // BUBBLESIM_BENCH_LARGE=1 adds the large sizes of each axis (some seconds and 200 MB each).
 #include <benchmark/benchmark.h>
-#include <malloc.h>
-
 #include <cstdlib>
+#include <malloc.h>
 #include <numeric>
 #include <string>
 #include <vector>

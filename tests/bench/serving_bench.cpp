@@ -6,7 +6,6 @@
 //
 // The requirement: 200,000 requests of 500 tokens a minute.
 #include <benchmark/benchmark.h>
-
 #include <cmath>
 #include <fstream>
 #include <memory>
@@ -162,7 +161,7 @@ void kernel_model(benchmark::State& state) {
   const step_cost::EngineSpec engine;
   step_cost::ModelTimes times(request.model, layout, request.gpu, request.efficiency);
   step_cost::EngineCost of_engine(times, transformer, layout, engine,
-                                  step_cost::vllm_capture_sizes(256));
+                                  step_cost::vllm_capture_sizes({.max_num_seqs = 256}));
   step_cost::LoneCost inner(of_engine);
   const auto time = [&inner](const ScheduledStep& step, bool queued) {
     benchmark::DoNotOptimize(inner.step_time(step, queued));

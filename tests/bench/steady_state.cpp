@@ -9,11 +9,10 @@
 // `period`: the fewest iterations p, of at most 64, with time[i] == time[i + p] on every rank from
 // some iteration to the last, over two periods and half of the measured iterations at least.
 // Periodic times are necessary, not sufficient: the state behind them must come again as well.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <fmt/format.h>
 #include <fstream>
 #include <map>
 #include <optional>

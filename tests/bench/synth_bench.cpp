@@ -7,7 +7,6 @@
 // with tensor ranks apart (folding data, 128 ranks); PipeFill's study of 1K to 16K GPUs in less
 // than 60 s.
 #include <benchmark/benchmark.h>
-
 #include <chrono>
 #include <fstream>
 #include <stdexcept>

@@ -5,7 +5,6 @@
 // operations collectives, one stream in ten another. bytes_per_second is of records in memory,
 // file_bytes/s of the file.
 #include <benchmark/benchmark.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <string>

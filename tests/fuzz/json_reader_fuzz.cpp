@@ -11,10 +11,7 @@
 
 namespace {
 
-using bubblesim::Duration;
-using bubblesim::Errors;
-using bubblesim::JsonDocument;
-using bubblesim::ObjectReader;
+using bubblesim::Duration, bubblesim::Errors, bubblesim::JsonDocument, bubblesim::ObjectReader;
 using bubblesim::Presence;
 
 void require(bool condition) {

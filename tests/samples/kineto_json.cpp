@@ -1,7 +1,6 @@
 #include "tests/samples/kineto_json.hpp"
 
 #include <fmt/format.h>
-
 #include <map>
 
 #include "traces/launch_shapes.hpp"

@@ -1,8 +1,7 @@
 // The stored samples: which files there are, gzip without a clock, and writing them.
-#include <zlib.h>
-
 #include <filesystem>
 #include <system_error>
+#include <zlib.h>
 
 #include "sim/base/output_file.hpp"
 #include "tests/samples/kineto_json.hpp"

@@ -196,8 +196,7 @@ using Meetings = std::map<std::pair<std::string, std::uint64_t>,
                           std::vector<std::pair<std::size_t, std::size_t>>>;
 
 /// Lets a collective end on all members once the last of them has started.
-void meet(std::vector<RankPlayer>& ranks, Meetings& meetings, std::size_t rank,
-          std::size_t index) {
+void meet(std::vector<RankPlayer>& ranks, Meetings& meetings, std::size_t rank, std::size_t index) {
   const Collective& what = ranks[rank].collective_of(ranks[rank].op(index));
   auto& members = meetings[{ranks[rank].text(what.group), what.sequence}];
   members.emplace_back(rank, index);

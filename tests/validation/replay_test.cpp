@@ -4,9 +4,8 @@
 //
 // As a program of its own it prints the errors: `validation_replay --table DATA_DIR`
 // (scripts/validate-replay).
-#include <gtest/gtest.h>
-
 #include <cstdio>
+#include <gtest/gtest.h>
 #include <string_view>
 
 #include "tests/validation/replay_table.hpp"

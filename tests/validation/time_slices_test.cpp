@@ -1,10 +1,9 @@
 // Time slices of the V100's device file against what others measured on a GV100 without MPS
 // (XSched's artifact, OSDI 2025: results/fig7 and fig11). Programs are reduced to what slices see:
 // how long they keep the GPU, and how long their host leaves it.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <functional>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
@@ -31,8 +30,7 @@ class Process final : public WorkListener, public engine::EventHandler {
         client_(gpu.add_client({.name = "process"}, *this)), solo_(solo / kernels),
         kernels_(kernels) {
     profile_.blocks = gpu.spec().sm_count;
-    profile_.residency = {.warps = 8, .registers = 0, .shared_memory_bytes = 0,
-                          .blocks_per_sm = 1};
+    profile_.residency = {.warps = 8, .registers = 0, .shared_memory_bytes = 0, .blocks_per_sm = 1};
   }
   /// A pass whose request came at `at`; it begins when those before it have ended.
   void request(SimTime at) {

@@ -1,6 +1,5 @@
 // bubblesim advise: answers, files, faults.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 #include "tests/conformance/app/doubtful_trace.hpp"
@@ -8,8 +7,7 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 constexpr const char* kAdvise =
     "advise traces/samples/training traces/samples/inference.json.gz --duration 1500ms --warmup "
@@ -81,15 +79,13 @@ TEST_F(Advise, WritesAPage) {
 
 TEST_F(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
   const std::string line = std::string(kAdvise) + "--json -o advice.db";
-  const std::string first = succeed(place, line + " --threads 1").out;
-  EXPECT_EQ(first, succeed(place, line + " --threads 3").out);
+  EXPECT_EQ(succeed(place, line + " --threads 1").out, succeed(place, line + " --threads 3").out);
   EXPECT_THAT(succeed(place, std::string(kAdvise) + "-o advice.db").out, HasSubstr("; 0 runs now"));
   EXPECT_THAT(succeed(place, "results advice.db list --limit 1").out, HasSubstr("offline"));
 }
 
 TEST_F(Advise, SaysThatNothingGainsWithinTheLimits) {
-  const Outcome text = succeed(place, std::string(kAdvise) + "--keep 1");
-  EXPECT_THAT(text.out, HasSubstr("Leave it alone"));
+  EXPECT_THAT(succeed(place, std::string(kAdvise) + "--keep 1").out, HasSubstr("Leave it alone"));
 }
 
 TEST_F(Advise, FaultsSayWhatWouldDo) {

@@ -1,17 +1,14 @@
 // bubblesim capture from end to end: the program, the real recorder, a job whose driver and CUPTI
 // are stand-ins (tests/fakes). The recorder is the one of the build tree, found by itself.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
+#include <gmock/gmock.h>
 
 #include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using testing::HasSubstr, testing::Not;
 
 // The verbs are those of tests/fakes/job/fake_verbs.hpp.
 std::string job(const std::string& verbs) {
@@ -73,8 +70,7 @@ TEST_F(CaptureJob, TheSameIterationsOfAllRanksAreRecordedLightlyAndUnderHashes) 
   EXPECT_GE(recording.at("iterations"), 3);
   EXPECT_EQ(recording.at("calls"), 0);
   EXPECT_EQ(recording.at("copies"), 0);
-  const Outcome view = succeed(place, "inspect run --json");
-  EXPECT_THAT(view.out, Not(HasSubstr("\"name\": \"kernel\"")));
+  EXPECT_THAT(succeed(place, "inspect run --json").out, Not(HasSubstr("\"name\": \"kernel\"")));
 }
 
 TEST_F(CaptureJob, AFewOfEveryManyIterationsAreAFolderEach) {

@@ -1,12 +1,10 @@
 // bubblesim capture with jobs that need no GPU, and with a recorder that the test plays. What a
 // real recorder does: tests/unit/capture/process.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <filesystem>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/conformance/app/command.hpp"
 #include "tests/unit/capture/control/fake_recorder.hpp"
@@ -16,9 +14,7 @@ namespace {
 
 using capture::RecorderState;
 using capture::testing::FakeRecorder;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Matcher;
+using testing::AllOf, testing::HasSubstr, testing::Matcher;
 
 // A file that may pass for the recorder, for jobs that never load it.
 class Capture : public testing::Test {
@@ -138,8 +134,7 @@ TEST_F(Capture, ARecordingIsStartedSeenMarkedAndStopped) {
   EXPECT_EQ(parse_json(seen.out).at(0).at("state"), "recording");
   EXPECT_THAT(place_.bubblesim("capture status").out, HasSubstr(own_pid()));
   EXPECT_EQ(place_.bubblesim("capture mark " + own_pid() + " half").code, 0);
-  const Outcome stopped = succeed(place_, "capture stop " + own_pid());
-  EXPECT_THAT(stopped.out, HasSubstr("idle"));
+  EXPECT_THAT(succeed(place_, "capture stop " + own_pid()).out, HasSubstr("idle"));
   const Outcome late = place_.bubblesim("capture mark " + own_pid() + " late");
   EXPECT_EQ(late.code, 1);
   EXPECT_THAT(late.err, HasSubstr("does not record"));

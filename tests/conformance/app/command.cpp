@@ -1,12 +1,11 @@
 #include "tests/conformance/app/command.hpp"
 
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <sys/wait.h>
 #include <utility>
 
 namespace bubblesim::app_test {

@@ -1,9 +1,7 @@
 // Input faults: exit code 2, nothing on standard output, a message that says what was found and
 // what is allowed.
 #include <filesystem>
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 #include "tests/conformance/app/doubtful_trace.hpp"
@@ -11,9 +9,7 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::AllOf, testing::HasSubstr, testing::IsEmpty;
 
 constexpr const char* kJob = "traces/samples/training";
 
@@ -41,6 +37,17 @@ TEST_F(Faults, OfTheCommandLineSayWhatIsExpected) {
   expect_fault("run", HasSubstr("expected either CONFIG, or TRAINING and FILLER"));
   expect_fault("run configs/runs/example.json --json --csv", HasSubstr("excludes"));
   expect_fault("import traces/samples/training", HasSubstr("--output"));
+  expect_fault("run a b --training c", HasSubstr("found two paths beside --training"));
+  expect_fault("run --training traces/samples/training "
+               "--filler traces/samples/inference.json.gz --policy exclusive --device h10x",
+               AllOf(HasSubstr("\"h10x\""), HasSubstr("did you mean \"h100\"?"),
+                     HasSubstr("a100-40gb"), HasSubstr("v100-32gb")));
+  expect_fault("inspect traces/samples/training --what-if host@99=2",
+               HasSubstr("the job has no rank 99; expected one of 0, 1, 2, 3"));
+  expect_fault("inspect traces/samples/training --what-if kernel:nosuch=2",
+               HasSubstr("no kernel's name contains \"nosuch\""));
+  expect_fault(std::string("inspect ") + kJob + " --what-if compte=2",
+               AllOf(HasSubstr("compte=2"), HasSubstr("kernels, compute, memory")));
 }
 
 TEST_F(Faults, AnUnknownWordNamesTheNearest) {
@@ -63,10 +70,6 @@ TEST_F(Faults, OneTraceWithoutTheOtherSaysWhatIsMissing) {
   place.write("plain.json", R"({"schemaVersion": 1, "traceEvents": []})");
   EXPECT_THAT(place.bubblesim("run plain.json").err,
               testing::StartsWith("bubblesim: plain.json: is a trace"));
-}
-
-TEST_F(Faults, PathsBesideTheirOptionsAreRefused) {
-  expect_fault("run a b --training c", HasSubstr("found two paths beside --training"));
 }
 
 TEST_F(Faults, LimitsOfNothingAreRefusedAsInAConfig) {
@@ -130,28 +133,11 @@ TEST_F(Faults, NumbersAreNeitherWrappedNorSaturatedNorNotNumbers) {
                AllOf(HasSubstr("fp16"), testing::Not(HasSubstr("->"))));
 }
 
-TEST_F(Faults, AnUnknownDeviceNamesTheNearestAndAll) {
-  expect_fault("run --training traces/samples/training "
-               "--filler traces/samples/inference.json.gz --policy exclusive --device h10x",
-               AllOf(HasSubstr("\"h10x\""), HasSubstr("did you mean \"h100\"?"),
-                     HasSubstr("a100-40gb"), HasSubstr("v100-32gb")));
-}
-
 TEST_F(Faults, MissingFilesAreNamed) {
   expect_fault("inspect nowhere", HasSubstr("nowhere: found no such file or folder"));
   expect_fault("inspect policies", HasSubstr("found no .btr, .json, .et or .sqlite file"));
   expect_fault("run nowhere.json", HasSubstr("nowhere.json: no such file"));
   expect_fault("export nowhere --chrome job.json", HasSubstr("nowhere"));
-}
-
-TEST_F(Faults, a_what_if_on_a_rank_that_the_job_lacks_names_those_it_has) {
-  expect_fault("inspect traces/samples/training --what-if host@99=2",
-               HasSubstr("the job has no rank 99; expected one of 0, 1, 2, 3"));
-}
-
-TEST_F(Faults, AWhatIfOnAKernelThatTheJobLacksIsRefused) {
-  expect_fault("inspect traces/samples/training --what-if kernel:nosuch=2",
-               HasSubstr("no kernel's name contains \"nosuch\""));
 }
 
 TEST_F(Faults, OutputsDoNotOverwriteWhatIsRead) {
@@ -210,13 +196,7 @@ TEST_F(Faults, AGpuThatTheJobDoesNotHaveIsNamed) {
               changed_config(place, "\"memory\": \"2GB\"", "\"gpus\": [4], \"memory\": \"2GB\""));
   const Outcome outcome = place.bubblesim("run run.json");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err,
-              HasSubstr("/fillers/0/gpus: found GPU 4; the job has ranks 0 to 3"));
-}
-
-TEST_F(Faults, AnUnknownWhatIfTargetListsTheTargets) {
-  expect_fault(std::string("inspect ") + kJob + " --what-if compte=2",
-               AllOf(HasSubstr("compte=2"), HasSubstr("kernels, compute, memory")));
+  EXPECT_THAT(outcome.err, HasSubstr("/fillers/0/gpus: found GPU 4; the job has ranks 0 to 3"));
 }
 
 // Every switch costs 100 ms and every turn is 1 us: the job needs more than a hundred times as
@@ -249,7 +229,6 @@ TEST_F(Faults, ATraceOfAnUnknownCardIsRetargetedFromOneThatIsNamed) {
 // A disk without room, an output that nobody can take, an interrupt, a run that is too large: said,
 // with an exit code, and no half file under a final name. And how far a run is before it ends.
 
-using testing::HasSubstr;
 using testing::Not;
 
 constexpr const char* kExampleRun =
@@ -352,12 +331,7 @@ TEST(Interrupt, OfAMeasurementLeavesNoFolderWhateverTheSignal) {
 
 TEST(Size, ARunThatWouldTakeAllMemoryIsRefusedBeforeItStarts) {
   const Workplace place;
-  std::string text = place.read("configs/runs/example.json");
-  text.replace(text.find("\"rate_per_s\": 200"), 17, "\"rate_per_s\": 1e9");
-  for (std::size_t up = text.find("../../"); up != std::string::npos; up = text.find("../../")) {
-    text.erase(up, 6);
-  }
-  place.write("run.json", text);
+  place.write("run.json", changed_config(place, "\"rate_per_s\": 200", "\"rate_per_s\": 1e9"));
   const Outcome outcome = place.bubblesim("run run.json");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.out, testing::IsEmpty());
@@ -366,5 +340,4 @@ TEST(Size, ARunThatWouldTakeAllMemoryIsRefusedBeforeItStarts) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::app_test

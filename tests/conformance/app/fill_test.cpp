@@ -1,7 +1,6 @@
 // bubblesim fill from end to end: the program, the gate of the build tree, jobs on a stand-in of
 // the driver (tests/fakes/live).
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 

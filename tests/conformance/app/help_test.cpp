@@ -1,15 +1,12 @@
 // Help texts: each command has one, and its examples work.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::StartsWith;
+using testing::HasSubstr, testing::IsEmpty, testing::StartsWith;
 
 // Under "Subcommands:", a name starts in the third column.
 std::vector<std::string> commands(const Workplace& place) {
@@ -138,8 +135,6 @@ TEST(Help, VersionSaysWhatWasBuiltAndHow) {
 
 // Completions and man pages, made from the commands' declarations (scripts/cmake/documents.py).
 
-using testing::HasSubstr;
-
 bool has_program(const Workplace& place, const std::string& name) {
   return place.shell("command -v " + name).code == 0;
 }
@@ -204,5 +199,4 @@ TEST(Man, PagesAreFormattedWithoutAWarning) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::app_test

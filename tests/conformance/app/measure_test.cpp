@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <set>
 #include <sstream>
 
@@ -12,8 +11,7 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using testing::HasSubstr, testing::Not;
 
 constexpr const char* kConfig = R"({
   "name": "pair", "seed": 3, "duration": "600ms", "warmup": "100ms",

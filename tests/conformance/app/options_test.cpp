@@ -1,7 +1,5 @@
 // Options that no example shows: what each of them changes.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 
 #include "tests/conformance/app/command.hpp"
@@ -9,13 +7,10 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using testing::AllOf, testing::HasSubstr, testing::Not;
 
 /// What the command prints after `name`, up to the end of the line.
-std::string printed(const Workplace& place, const std::string& arguments,
-                    const std::string& name) {
+std::string printed(const Workplace& place, const std::string& arguments, const std::string& name) {
   for (const std::string& line : lines_of(succeed(place, arguments).out)) {
     const std::size_t at = line.find(name);
     if (at != std::string::npos) return line.substr(at + name.size());

@@ -1,11 +1,9 @@
 // What import, inspect, export, policies and devices print and write.
 #include <filesystem>
+#include <gmock/gmock.h>
 #include <set>
 #include <string>
 #include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/chrome_file.hpp"
 #include "tests/conformance/app/command.hpp"
@@ -13,10 +11,7 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using testing::ContainsRegex, testing::HasSubstr, testing::IsEmpty, testing::Not;
 
 class Import : public AtWorkplace {};
 
@@ -242,7 +237,6 @@ TEST(Lists, OfOnePolicyShowOnlyThat) {
 // program.
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 enum class Again { kTried, kOnce };  ///< kOnce: needs a GPU, data sets or minutes, or is a config
 
@@ -453,5 +447,4 @@ TEST_F(Overwrite, TheListHasEveryOptionThatWrites) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::app_test

@@ -1,8 +1,6 @@
 // bubblesim run: a table, JSON or CSV on standard output, files in --out, the same bytes each time.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gmock/gmock.h>
 #include <iterator>
 
 #include "tests/conformance/app/chrome_file.hpp"
@@ -12,8 +10,7 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 constexpr const char* kExample = "run configs/runs/example.json ";
 // The sample job with the sample service, short.

@@ -1,6 +1,5 @@
 // bubblesim sweep and bubblesim results together: a small sweep, stopped and gone on with.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 #include "tests/conformance/app/doubtful_trace.hpp"
@@ -8,8 +7,7 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 // The first runs of a sweep of 36: of the policy exclusive, one a seed.
 constexpr const char* kOptions =

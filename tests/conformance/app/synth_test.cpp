@@ -1,15 +1,12 @@
 // bubblesim synth, models, plans, clusters: what they print and write, and what is refused.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using testing::AllOf, testing::HasSubstr, testing::Not;
 
 constexpr const char* kDdp = "synth --model roberta-large --plan ddp-4 --cluster a100-40gb-4 ";
 
@@ -43,8 +40,7 @@ TEST_F(Synth, SaysThatExchangesBetweenRegionsFallBehind) {
 TEST_F(Synth, JsonSaysThatExchangesFallBehindAndCountsAnIteration) {
   const std::string words = "synth --model roberta-large --cluster two-regions --plan ";
   const Json late = synth_json(place, words + "wide-area-asynchronous --set wide_area/every=2");
-  EXPECT_GT(late["bubbles"].value("iteration_ns", 0.0),
-            1.05 * late["iteration_ns"].get<double>());
+  EXPECT_GT(late["bubbles"].value("iteration_ns", 0.0), 1.05 * late["iteration_ns"].get<double>());
   ASSERT_TRUE(late["counters"].contains("synth_exchanges_fall_behind"));
   EXPECT_EQ(late["counters"]["synth_exchanges_fall_behind"]["severity"], "notice");
   EXPECT_EQ(late["iterations_a_pass"], 2);
@@ -71,15 +67,13 @@ TEST_F(Synth, JsonRatesFollowFromTheIteration) {
 TEST_F(Synth, ItsTraceIsOneThatInspectAndReplayRead) {
   const Json json = synth_json(place, std::string(kDdp) + "--fold nothing -o t/job.btr");
   EXPECT_EQ(json["simulated_ranks"], 4);
-  const Json inspected = parse_json(succeed(place, "inspect t/job.btr --json").out);
-  EXPECT_EQ(inspected["job"]["ranks"], 4);
+  EXPECT_EQ(parse_json(succeed(place, "inspect t/job.btr --json").out)["job"]["ranks"], 4);
   const Json replay = parse_json(succeed(place, "inspect t/job.btr --replay --json").out);
   EXPECT_LT(replay["replay"]["worst_error"], 0.001);
 }
 
 TEST_F(Synth, TwiceGivesTheSameBytes) {
-  const std::string words =
-      "synth --model gpt2-large --plan pp-4-1f1b --cluster a100-40gb-4 ";
+  const std::string words = "synth --model gpt2-large --plan pp-4-1f1b --cluster a100-40gb-4 ";
   succeed(place, words + "-o a.btr --json a.json");
   succeed(place, words + "-o b.btr --json b.json");
   EXPECT_FALSE(place.read("a.btr").empty());

@@ -1,6 +1,5 @@
 // bubblesim validate RUN MEASURED: errors of every figure, what is missing, and how it exits.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 
@@ -38,8 +37,7 @@ TEST(Validate, ComparesTwoReportsAndWritesWhatIsAskedFor) {
 
 TEST(Validate, FoldersAreJudgedAtOnceWithRepetitionsAndRoles) {
   const Workplace place;
-  const Outcome made = place.shell("mkdir -p s/a m/a");
-  ASSERT_EQ(made.code, 0);
+  ASSERT_EQ(place.shell("mkdir -p s/a m/a").code, 0);
   place.write("s/a/results.json", report(11e6, 63));
   place.write("m/a/results-1.json", report(12e6, 60));
   place.write("m/a/results-2.json", report(13e6, 61));
@@ -98,8 +96,7 @@ TEST(Run, TakesADeviceFileOfOnesOwn) {
       "--filler traces/samples/inference.json.gz --policy exclusive --duration 300ms "
       "--warmup 50ms --mode offline --json";
   const Outcome named = place.bubblesim(base);
-  const Outcome own = succeed(place, base + " --device ./mine.json");
-  EXPECT_EQ(own.out, named.out);
+  EXPECT_EQ(succeed(place, base + " --device ./mine.json").out, named.out);
   const Outcome config =
       place.bubblesim("run configs/runs/example.json --device h100 --policy exclusive --json");
   EXPECT_EQ(parse_json(config.out)["device"], "NVIDIA H100 80GB HBM3");

@@ -1,15 +1,12 @@
 // bubblesim view: a page of a trace, a run's folder, a config, a store; a picture of a run.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::StartsWith;
+using testing::HasSubstr, testing::IsEmpty, testing::StartsWith;
 
 constexpr const char* kSampleRun =
     "run --training traces/samples/training --filler traces/samples/inference.json.gz "

@@ -1,15 +1,12 @@
 // The rules find what they are for, in files of two lines.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/layers/rules.hpp"
 
 namespace bubblesim::layers {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
+using ::testing::ElementsAre, ::testing::IsEmpty, ::testing::SizeIs;
 
 const char* const kTable =
     "| room | holds | may include |\n|---|---|---|\n"

@@ -1,10 +1,9 @@
 // Who meets whom, by recorder: the table of TABLE.md, and what follows from it for other ranks.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,15 +19,8 @@ namespace bubblesim::run {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Announced;
-using testing::Groups;
-using testing::Job;
-using testing::Names;
-using testing::Noise;
-using testing::Nvtx;
-using testing::Recording;
-using testing::Sends;
-using testing::Torch;
+using testing::Announced, testing::Groups, testing::Job, testing::Names, testing::Noise;
+using testing::Nvtx, testing::Recording, testing::Sends, testing::Torch;
 
 constexpr std::array kAll{Torch::k1_13, Torch::k2_1, Torch::k2_2, Torch::k2_4,
                           Torch::k2_7,  Torch::k2_9, Torch::k2026};

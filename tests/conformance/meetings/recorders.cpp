@@ -1,9 +1,8 @@
 #include "tests/conformance/meetings/recorders.hpp"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
-
 #include <set>
+#include <sqlite3.h>
 
 #include "tests/unit/traces/import/nsys_samples.hpp"
 #include "traces/format/trace_writer.hpp"

@@ -16,10 +16,9 @@
 // the group's (getKeySendRecv in ProcessGroupNCCL.cpp).
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
+#include <fmt/format.h>
 #include <map>
 #include <string>
 #include <utility>

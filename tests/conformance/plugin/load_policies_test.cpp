@@ -3,8 +3,6 @@
 #include "sim/plugin/load_policies.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <optional>
 
 #include "policies/builtin.hpp"
@@ -14,10 +12,7 @@
 namespace bubblesim::plugin {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::StartsWith;
 
 const std::string kFolder = BUBBLESIM_LIBRARIES;
 

@@ -1,14 +1,12 @@
 // bubblesim --policy-library: lists and runs policies of libraries; faults end it with exit code 2.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 std::string option(const std::string& name) {
   return " --policy-library " BUBBLESIM_LIBRARIES "/lib" + name + ".so ";
@@ -68,8 +66,7 @@ TEST(PolicyLibrary, AnExceptionDuringAMeasurementIsTheSameFault) {
   const std::string broken = "--policy broken:throws=launch" + option("two_policies");
   const Outcome outcome = place.bubblesim("measure configs/runs/example.json --fake " + broken);
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err,
-              HasSubstr("policy broken: threw an exception: did not expect a launch"));
+  EXPECT_THAT(outcome.err, HasSubstr("policy broken: threw an exception: did not expect a launch"));
 }
 
 TEST(PolicyLibrary, AllBadLibrariesAreNamedAtOnce) {

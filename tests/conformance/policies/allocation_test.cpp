@@ -1,8 +1,7 @@
 // Launches that pass at once, and ticks, allocate nothing. Its own executable, as it replaces the
 // allocation functions.
-#include <gtest/gtest.h>
-
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <new>
 
 #include "policies/builtin.hpp"

@@ -1,9 +1,7 @@
 // What every policy must keep to, whatever it decides. Scenarios: training that launches for half
 // a second and then stops, beside fillers of every kind.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gmock/gmock.h>
 
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"
@@ -180,8 +178,7 @@ TEST_P(EveryPolicy, survives_a_filler_that_never_stops) {
 /// Each launch of training reaches the driver in the instant in which it is called.
 TEST_P(EveryPolicy, does_not_delay_training) {
   Scenario scenario = training_that_stops(1s);
-  scenario.fillers = {filler(5000), filler(5000, Role::kOnline),
-                      filler(1000, Role::kTraining)};
+  scenario.fillers = {filler(5000), filler(5000, Role::kOnline), filler(1000, Role::kTraining)};
   scenario.fillers[0].threads = 4;
   std::vector<Instant> called;
   for (const Call& call : scenario.training) called.push_back(call.at);

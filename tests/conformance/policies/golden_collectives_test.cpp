@@ -1,7 +1,6 @@
 // Policies that run fillers while training has nothing outstanding, while it waits for its peers:
 // `collectives: work` leaves that time alone, `idle` takes it. Numbers to check by hand.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/policies/scenarios.hpp"
 
@@ -10,8 +9,7 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 /// Training computes until 1 ms, is in a collective until 6 ms, and computes from 8.5 to 9.5 ms. A
 /// filler has kernels of 1 ms and as many blocks.

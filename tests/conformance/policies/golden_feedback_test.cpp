@@ -1,7 +1,6 @@
 // vcuda, Orion, Dilu, AntMan, TGS, and what SpecInF does by iterations: one small scenario
 // each, with numbers to check by hand.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/policies/scenarios.hpp"
 
@@ -10,8 +9,7 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 Call at(Instant when, Call call) {
   call.at = when;
@@ -169,9 +167,7 @@ TEST(orion, opens_during_the_weight_update) {
   update.fillers[0].kernels = {kernel(10, 1us, kCompute)};
   update.fillers.push_back(update.fillers[0]);
   update.fillers[1].kernels = {kernel(30, 1us, kCompute)};
-  for (int i = 0; i < 6; ++i) {
-    update.training.push_back(at(1ms * i, kernel(100, 2ms, kCompute)));
-  }
+  for (int i = 0; i < 6; ++i) update.training.push_back(at(1ms * i, kernel(100, 2ms, kCompute)));
   // At 0 training launches first. The threshold is half of 30.
   const std::vector<std::string> given{"update_start=3"};
   const Outcome outcome = drive("orion", given, update);
@@ -227,9 +223,7 @@ TEST(dilu, keeps_training_going_at_the_floor) {
   std::vector<std::string> given = small_dilu();
   given.push_back("initial_share=0.01");
   const Outcome outcome = drive("dilu", given, cut);
-  for (Instant from = 1s; from < 4s; from += 1s) {
-    EXPECT_GE(outcome.count(0, from, from + 1s), 66u);
-  }
+  for (Instant from = 1s; from < 4s; from += 1s) EXPECT_GE(outcome.count(0, from, from + 1s), 66u);
 }
 
 /// A service that has been idle for 121 periods gives its place: training has its limit.

@@ -1,6 +1,5 @@
 // Policies that fill announced bubbles: small scenarios with numbers to check by hand.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/policies/scenarios.hpp"
 
@@ -9,8 +8,7 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 /// A kernel of 8 ms is beyond 0.68 of 10 ms. That 10 ms is the longest bubble is known when the
 /// iteration has ended, at 20 ms: in the next one it runs alone, as 8 + 0.05 <= 10.
@@ -68,8 +66,7 @@ Scenario steps() {
 
 TEST(freeride, begins_only_steps_that_end_in_the_bubble) {
   const Outcome outcome = drive("freeride", {}, steps());
-  EXPECT_THAT(outcome.times(1),
-              ElementsAre(20ms, 31ms, 42ms, 53ms, 64ms, 75ms, 86ms, 97ms, 108ms));
+  EXPECT_THAT(outcome.times(1), ElementsAre(20ms, 31ms, 42ms, 53ms, 64ms, 75ms, 86ms, 97ms, 108ms));
   EXPECT_EQ(outcome.held_at_end[1], 1u);
   EXPECT_EQ(outcome.counts.count("freeride_overrun_steps"), 0u);
   EXPECT_EQ(drive("freeride", {"step_margin=1.4"}, steps()).times(1).size(), 6u);  // 42 of 40 ms

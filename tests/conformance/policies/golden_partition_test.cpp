@@ -1,7 +1,6 @@
 // Policies that decide before the start, and the fixed round of time slices: one small scenario
 // each, with numbers to check by hand.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/policies/scenarios.hpp"
 
@@ -10,8 +9,7 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 Filler filler(Bytes memory, Role role = Role::kOffline) {
   return {role, {{{}, WorkKind::kKernel, 1, 1us}}, 5, 0ns, memory, true};
@@ -82,8 +80,7 @@ TEST(mig, refuses_training_on_several_gpus) {
 TEST(mig, takes_as_many_memory_as_compute_slices_where_there_are_no_more) {
   Scenario a30 = a100({filler(gib(40))});
   a30.gpu.mig = {4, 4, 14};
-  const Outcome outcome =
-      drive("mig", {"training_profile=2g", "filler_profile=2g"}, a30);
+  const Outcome outcome = drive("mig", {"training_profile=2g", "filler_profile=2g"}, a30);
   EXPECT_EQ(outcome.clients[1].memory_share, 0.5);
   EXPECT_TRUE(outcome.admissions[0].admitted);
 }
@@ -111,8 +108,7 @@ TEST(green_context, cuts_whole_granules_off_and_leaves_training_one) {
   EXPECT_EQ(granules.clients[1].sms, 32u);
   EXPECT_EQ(granules.clients[0].sms, 12u);
   EXPECT_TRUE(granules.admissions[2].admitted);
-  EXPECT_EQ(granules.admissions[3].reason,
-            "no 32 SMs are left beside training, the GPU has 108");
+  EXPECT_EQ(granules.admissions[3].reason, "no 32 SMs are left beside training, the GPU has 108");
   EXPECT_EQ(drive("green_context", {"training=all"}, two).clients[0].sms, 0u);  // all
 }
 

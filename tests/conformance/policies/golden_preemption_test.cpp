@@ -1,7 +1,6 @@
 // Policies that drive fillers off the GPU when training launches: small scenarios with numbers to
 // check by hand.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/policies/scenarios.hpp"
 
@@ -10,17 +9,17 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::IsEmpty;
 
 /// A GPU whose memory plays no part; one filler that launches as fast as it may.
-Scenario compute_scenario(Duration horizon, std::vector<Call> kernels, std::uint64_t launches) {
+Scenario compute_scenario(Duration horizon, std::vector<Call> kernels, std::uint64_t launches,
+                          std::vector<Call> training = {}) {
   Scenario result;
   result.gpu = {.name = "GPU", .sm_count = 100, .tpc_sms = 2, .memory = {},
                 .time_slice = 1ms, .context_switch = 50us};
   result.fillers = {{Role::kOffline, std::move(kernels), launches, 0ns, {}, false}};
   result.horizon = horizon;
+  result.training = std::move(training);
   return result;
 }
 
@@ -49,8 +48,7 @@ TEST(xsched, bounds_what_is_in_flight_and_wakes_by_batches) {
 /// them run, the last until 6 ms, and launches no more before 3.5 ms. At 3.5 ms three are in flight
 /// (they end at 4, 5 and 6 ms): the next batch goes at 4 ms.
 TEST(xsched, launches_no_more_while_training_has_work_at_level_one) {
-  Scenario single = compute_scenario(4500us, {kernel(1, 1ms)}, 100);
-  single.training = {train(2500us, 100, 1ms)};
+  Scenario single = compute_scenario(4500us, {kernel(1, 1ms)}, 100, {train(2500us, 100, 1ms)});
   const Outcome outcome = drive("xsched", {"threshold=4", "batch=2"}, single);
   EXPECT_THAT(outcome.done, IsEmpty());
   EXPECT_EQ(outcome.count(1, 2500us, 3500us), 0u);
@@ -60,8 +58,7 @@ TEST(xsched, launches_no_more_while_training_has_work_at_level_one) {
 
 /// The kernel that runs at 2.5 ms ends at 3 ms, the other three wait until 3.5 ms.
 TEST(xsched, withdraws_what_has_not_begun_at_level_two) {
-  Scenario single = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
-  single.training = {train(2500us, 100, 1ms)};
+  Scenario single = compute_scenario(5ms, {kernel(1, 1ms)}, 100, {train(2500us, 100, 1ms)});
   const Outcome outcome = drive("xsched", {"level=2", "threshold=4", "batch=2"}, single);
   EXPECT_THAT(outcome.done,
               ElementsAre(Done{2500us, "preempt 1 after_kernel"}, Done{3500us, "proceed 1"}));
@@ -81,8 +78,7 @@ TEST(xsched, refuses_level_two_where_its_code_has_none) {
 }
 
 TEST(xsched, takes_the_context_off_at_level_three) {
-  Scenario single = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
-  single.training = {train(2500us, 100, 1ms)};
+  Scenario single = compute_scenario(5ms, {kernel(1, 1ms)}, 100, {train(2500us, 100, 1ms)});
   const Outcome outcome = drive("xsched", {"level=3", "sharing=spatial"}, single);
   EXPECT_EQ(outcome.sharing.mode, SharingMode::kTimeSliced);
   EXPECT_THAT(outcome.done,
@@ -92,8 +88,7 @@ TEST(xsched, takes_the_context_off_at_level_three) {
 /// Two of 1 ms are in flight. Training at 1.5 ms: the queued one withdraws, the running one is
 /// killed 40 us later and begins again at 2.5 ms, when training has ended: it ends at 3.5 ms.
 TEST(reef, kills_running_kernels_after_the_latency) {
-  Scenario single = compute_scenario(3600us, {kernel(100, 1ms)}, 100);
-  single.training = {train(1500us, 100, 1ms)};
+  Scenario single = compute_scenario(3600us, {kernel(100, 1ms)}, 100, {train(1500us, 100, 1ms)});
   const Outcome outcome = drive("reef", {"mode=reset"}, single);
   EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, Duration{0}, 1ms, 3500us));
   EXPECT_THAT(outcome.done,
@@ -103,15 +98,13 @@ TEST(reef, kills_running_kernels_after_the_latency) {
 }
 
 TEST(reef, kills_nothing_if_training_is_shorter_than_the_latency) {
-  Scenario single = compute_scenario(3600us, {kernel(100, 1ms)}, 100);
-  single.training = {train(1500us, 100, 30us)};
+  Scenario single = compute_scenario(3600us, {kernel(100, 1ms)}, 100, {train(1500us, 100, 30us)});
   EXPECT_THAT(drive("reef", {"mode=reset"}, single).done,
               ElementsAre(Done{1500us, "preempt 1 after_blocks"}, Done{1530us, "proceed 1"}));
 }
 
 TEST(reef, only_stops_launching_under_wait) {
-  Scenario single = compute_scenario(5ms, {kernel(100, 1ms)}, 100);
-  single.training = {train(1500us, 100, 2ms)};
+  Scenario single = compute_scenario(5ms, {kernel(100, 1ms)}, 100, {train(1500us, 100, 2ms)});
   const Outcome outcome = drive("reef", {"mode=wait", "wait_capacity=3"}, single);
   EXPECT_THAT(outcome.done, IsEmpty());
   EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, Duration{0}, Duration{0}, 1ms, 3500us,
@@ -122,8 +115,7 @@ TEST(reef, only_stops_launching_under_wait) {
 /// has 400 blocks in 4 waves of 50 us. It was killed at 1.04 ms, goes on beside training at once,
 /// and must begin no wave after 2 ms - 50 us.
 TEST(reef, pads_a_short_kernel_beside_trainings) {
-  Scenario single = compute_scenario(3ms, {kernel(400, 200us)}, 100);
-  single.training = {train(1ms + 50us, 60, 1ms)};
+  Scenario single = compute_scenario(3ms, {kernel(400, 200us)}, 100, {train(1ms + 50us, 60, 1ms)});
   const Outcome outcome = drive("reef", {}, single);
   EXPECT_THAT(outcome.done,
               ElementsAre(Done{1050us, "preempt 1 after_blocks"}, Done{1090us, "preempt 1 reset"},
@@ -137,8 +129,7 @@ TEST(reef, pads_a_short_kernel_beside_trainings) {
 
 /// Waves of 50 us beside a kernel of 30 us, or beside one that has the whole GPU: none.
 TEST(reef, pads_nothing_that_is_longer_or_finds_no_room) {
-  Scenario single = compute_scenario(3ms, {kernel(400, 200us)}, 100);
-  single.training = {train(1050us, 60, 80us)};
+  Scenario single = compute_scenario(3ms, {kernel(400, 200us)}, 100, {train(1050us, 60, 80us)});
   EXPECT_EQ(drive("reef", {}, single).counts.count("reef_paddings"), 0u);  // 80 - 40 < 50
   single.training = {train(1050us, 100, 1ms)};
   EXPECT_EQ(drive("reef", {}, single).counts.count("reef_paddings"), 0u);
@@ -155,8 +146,7 @@ TEST(reef, pads_nothing_that_is_longer_or_finds_no_room) {
 /// been idle for 100 us. At 250 us training launches: retreat; it ends at 350 us, and at 450 us
 /// the kernel goes on. It has run for 150 of 1000 us, so it ends at 1300 us.
 TEST(tally, retreats_and_goes_on_after_the_wait) {
-  Scenario single = compute_scenario(1400us, {kernel(1000, 1ms)}, 100);
-  single.training = {train(250us, 100, 100us)};
+  Scenario single = compute_scenario(1400us, {kernel(1000, 1ms)}, 100, {train(250us, 100, 100us)});
   const Outcome outcome = drive("tally", {"turnaround=60us"}, single);
   EXPECT_THAT(outcome.times(1), ElementsAre(100us, 1300us));
   EXPECT_THAT(outcome.done,
@@ -181,8 +171,7 @@ TEST(tally, launches_originals_once_training_has_been_idle_for_long) {
 
 /// Kernels of no more blocks than SMs are left as they are, and run on beside training.
 TEST(tally, leaves_small_kernels_in_their_form) {
-  Scenario single = compute_scenario(2ms, {kernel(100, 1ms)}, 100);
-  single.training = {train(250us, 100, 100us)};
+  Scenario single = compute_scenario(2ms, {kernel(100, 1ms)}, 100, {train(250us, 100, 100us)});
   const Outcome outcome = drive("tally", {}, single);
   EXPECT_THAT(outcome.done, IsEmpty());
   EXPECT_THAT(outcome.times(1), ElementsAre(100us, 1100us));

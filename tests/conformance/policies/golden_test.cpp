@@ -1,6 +1,5 @@
 // One small scenario a policy, with numbers to check by hand.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/policies/scenarios.hpp"
 
@@ -9,8 +8,7 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 /// `count` kernels of training from `begin` on, `every` apart.
 void train(Scenario& scenario, Duration begin, Duration every, int count, std::uint64_t blocks) {

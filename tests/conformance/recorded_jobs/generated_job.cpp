@@ -1,8 +1,7 @@
 #include "tests/conformance/recorded_jobs/generated_job.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <random>
 
 namespace bubblesim::testing {

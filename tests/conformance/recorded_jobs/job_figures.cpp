@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fmt/format.h>
 #include <memory>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "policies/builtin.hpp"
 #include "sim/run/load_trace.hpp"

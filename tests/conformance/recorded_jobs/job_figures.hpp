@@ -5,10 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"

@@ -1,13 +1,12 @@
 #include "tests/conformance/recorded_jobs/json_copies.hpp"
 
-#include <zlib.h>
-
 #include <array>
 #include <cstddef>
 #include <fstream>
 #include <random>
 #include <utility>
 #include <vector>
+#include <zlib.h>
 
 #include "tests/unit/traces/import/gzip_samples.hpp"
 

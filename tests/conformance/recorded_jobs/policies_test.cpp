@@ -1,8 +1,7 @@
 // Under every policy, offline and online: what a row says that was served is what the filler's
 // passes served.
-#include <gtest/gtest.h>
-
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <string>
 #include <variant>
 #include <vector>

@@ -5,11 +5,10 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <gtest/gtest.h>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "tests/folders.hpp"
 #include "tests/validation/data_folder.hpp"

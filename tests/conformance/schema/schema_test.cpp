@@ -212,9 +212,7 @@ TEST_P(SchemaOfKind, WhatTheReaderAcceptsPasses) {
   ASSERT_FALSE(accepted.empty());
   RecordProperty("accepted", static_cast<int>(accepted.size()));
   const auto found = verdicts(accepted);
-  for (std::size_t i = 0; i < accepted.size(); ++i) {
-    EXPECT_EQ(found[i], "ok") << accepted[i].dump();
-  }
+  for (std::size_t i = 0; i < accepted.size(); ++i) EXPECT_EQ(found[i], "ok") << accepted[i].dump();
 }
 
 /// Everywhere in the file, one place at a time; policies' parameters too.
@@ -247,9 +245,7 @@ TEST_P(SchemaOfKind, UnknownKeysWrongTypesAndNumbersBelowRangeAreRefused) {
     ASSERT_GT(broken.size(), 10U);
   }
   const auto found = verdicts(broken);
-  for (std::size_t i = 0; i < broken.size(); ++i) {
-    EXPECT_NE(found[i], "ok") << broken[i].dump();
-  }
+  for (std::size_t i = 0; i < broken.size(); ++i) EXPECT_NE(found[i], "ok") << broken[i].dump();
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SchemaOfKind,

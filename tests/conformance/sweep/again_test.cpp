@@ -1,8 +1,6 @@
 // What a second start does: only what is new or changed; and what does not change results at all.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
+#include <gmock/gmock.h>
 
 #include "tests/conformance/sweep/running_program.hpp"
 #include "tests/conformance/sweep/sweep_place.hpp"
@@ -10,8 +8,7 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 Json swept(const Workplace& place, const Json& sweep, const std::string& options = "") {
   write_sweep(place, sweep);
@@ -117,8 +114,7 @@ TEST(SweepAgain, ARunThatFailsIsKeptWithItsReasonAndTheOthersAreDone) {
   const Outcome again = place.bubblesim("sweep sweep.json --threads 2 --store runs.db --json");
   EXPECT_EQ(again.code, 3) << "still not everything is done";
   EXPECT_EQ(last_event(again.out)["done"], 0) << "the same inputs fail the same way";
-  const Outcome retried =
-      place.bubblesim("sweep sweep.json --store runs.db --json --retry-failed");
+  const Outcome retried = place.bubblesim("sweep sweep.json --store runs.db --json --retry-failed");
   EXPECT_EQ(last_event(retried.out)["done"], 2) << retried.out;
 }
 

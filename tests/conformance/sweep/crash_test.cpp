@@ -1,7 +1,6 @@
 // Runs that end the process are found out, and the rest of the sweep is done without them.
 #include <filesystem>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/sweep/running_program.hpp"
 #include "tests/conformance/sweep/sweep_place.hpp"
@@ -9,8 +8,7 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 /// The library's policy between two others, 2 seeds each.
 void write_deadly(const Workplace& place, const std::string& policy) {
@@ -74,8 +72,7 @@ TEST(CrashingRun, OneThatIsKilledIsTriedThreeTimesAndLastAlone) {
   write_sweep(place, sweep);
   EXPECT_EQ(started(place, "--threads 2").code, 128 + 9);
   EXPECT_EQ(started(place, "--threads 2").code, 128 + 9);
-  const Outcome third = started(place, "--threads 2");
-  EXPECT_EQ(third.code, 128 + 9);
+  EXPECT_EQ(started(place, "--threads 2").code, 128 + 9);
   const Outcome last = started(place, "--threads 2");
   EXPECT_EQ(last.code, 3) << last.err;
   EXPECT_THAT(reasons(place), testing::ElementsAre(AllOf(
@@ -156,8 +153,7 @@ TEST(CrashingRun, OneKillOfAWholeSweepMakesNothingFail) {
   ASSERT_TRUE(sweep.says(R"("event":"run")"));
   sweep.send(SIGKILL);
   (void)sweep.wait();
-  const Outcome rest = succeed(place, "sweep sweep.json --store runs.db --json");
-  EXPECT_EQ(last_event(rest.out)["failed"], 0);
+  EXPECT_EQ(last_event(succeed(place, "sweep sweep.json --store runs.db --json").out)["failed"], 0);
   EXPECT_TRUE(journals(place).empty());
 }
 

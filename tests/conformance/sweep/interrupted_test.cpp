@@ -1,9 +1,7 @@
 // A sweep that is killed or interrupted and started again ends as if nothing had happened.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <csignal>
+#include <gmock/gmock.h>
 #include <random>
 #include <thread>
 

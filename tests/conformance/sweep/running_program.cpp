@@ -1,10 +1,9 @@
 #include "tests/conformance/sweep/running_program.hpp"
 
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include <array>
 #include <csignal>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <thread>
 
 extern char** environ;

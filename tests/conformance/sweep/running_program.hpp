@@ -1,9 +1,8 @@
 // A program that runs beside the test, so that it can be given signals.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
+#include <sys/types.h>
 
 #include "tests/conformance/app/command.hpp"
 

@@ -1,9 +1,7 @@
 // The sweeps that a user starts from: each is planned whole, and some of its runs are done, made
 // short.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
+#include <gmock/gmock.h>
 #include <map>
 
 #include "tests/conformance/sweep/sweep_place.hpp"
@@ -12,8 +10,7 @@ namespace bubblesim::app_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 /// What makes each short, and how many runs are done: enough to meet every policy's kind.
 const std::map<std::string, std::string> kShort{

@@ -1,14 +1,13 @@
 #include "tests/fakes/cuda/fake_cuda.hpp"
 
-#include <dlfcn.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <ctime>
+#include <dlfcn.h>
 #include <map>
 #include <mutex>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <utility>
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
@@ -84,10 +83,7 @@ std::uint64_t now_ns() {
 
 }  // namespace fake
 
-using fake::driver;
-using fake::Happening;
-using fake::kNotInitialised;
-using fake::What;
+using fake::driver, fake::Happening, fake::kNotInitialised, fake::What;
 
 FAKE_EXPORT int cuInit(unsigned) {
   pid_t none = 0;

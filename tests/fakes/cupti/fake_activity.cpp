@@ -1,10 +1,9 @@
 #include "tests/fakes/cupti/fake_activity.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstring>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tests/fakes/cupti/fake_options.hpp"
 

@@ -35,8 +35,7 @@ void Buffers::set_callbacks(cupti::BufferRequested requested, cupti::BufferCompl
   completed_.store(completed);
 }
 
-void Buffers::write(std::uint32_t thread, std::span<const std::uint8_t> record,
-                    std::uint64_t end) {
+void Buffers::write(std::uint32_t thread, std::span<const std::uint8_t> record, std::uint64_t end) {
   std::vector<Buffer> full;
   {
     const std::lock_guard lock(mutex_);

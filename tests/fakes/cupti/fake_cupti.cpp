@@ -1,11 +1,10 @@
 // libcupti.so.13 without a GPU: subscribes to the fake driver and writes its calls into activity
 // buffers. The interface is NVIDIA's as far as the recorder uses it; FAKE_CUPTI says what goes
 // wrong (fake_options.hpp). Without a driver in the process it answers 999, as NVIDIA's does.
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstring>
 #include <ctime>
+#include <dlfcn.h>
 
 #include "capture/record/cupti/abi.hpp"
 #include "tests/fakes/cuda/fake_cuda.hpp"
@@ -113,9 +112,7 @@ bool trace(Tracer tracer) {
 
 Result subscribe(cupti::Subscriber* subscriber, cupti::Callback callback) {
   sleep_ms(options().number("subscribe_ms"));
-  if (const auto code = options().number("subscribe"); code != 0) {
-    return static_cast<Result>(code);
-  }
+  if (const auto code = options().number("subscribe"); code != 0) return static_cast<Result>(code);
   if (state().subscribed.exchange(true)) return Result::kMultipleSubscribers;
   if (!trace(nullptr)) {  // no driver, or not initialised
     state().subscribed.store(false);
@@ -141,8 +138,7 @@ Result set_kind(std::uint32_t kind, bool on) {
 }  // namespace
 }  // namespace fake
 
-using fake::options;
-using fake::state;
+using fake::options, fake::state;
 using fake::cupti::Result;
 namespace cupti = bubblesim::capture::cupti;
 

@@ -11,12 +11,9 @@ namespace {
 
 using namespace fake_driver;
 using abi::Status;
-using bubblesim::capture::cuda::kRateUnit;
-using bubblesim::capture::cuda::OperationState;
-using bubblesim::capture::cuda::PingArguments;
-using bubblesim::capture::cuda::RecordSlot;
-using bubblesim::capture::cuda::StampArguments;
-using bubblesim::capture::cuda::StandInArguments;
+using bubblesim::capture::cuda::kRateUnit, bubblesim::capture::cuda::OperationState;
+using bubblesim::capture::cuda::PingArguments, bubblesim::capture::cuda::RecordSlot;
+using bubblesim::capture::cuda::StampArguments, bubblesim::capture::cuda::StandInArguments;
 
 void store(std::uint64_t& into, std::uint64_t value) {
   std::atomic_ref(into).store(value, std::memory_order_release);

@@ -8,8 +8,7 @@
 namespace {
 
 using namespace fake_driver;
-using abi::DevicePointer;
-using abi::Status;
+using abi::DevicePointer, abi::Status;
 
 constexpr std::uint64_t kReal = 1 << 20;
 
@@ -94,8 +93,7 @@ FAKE_CALL cuMemcpyHtoDAsync_v2(DevicePointer, const void*, std::size_t bytes,
   FAKE_ENTER("cuMemcpyHtoDAsync_v2");
   return copy(all, bytes, stream, "copy to device");
 }
-FAKE_CALL cuMemcpyDtoHAsync_v2(void*, DevicePointer, std::size_t bytes,
-                               abi::StreamHandle stream) {
+FAKE_CALL cuMemcpyDtoHAsync_v2(void*, DevicePointer, std::size_t bytes, abi::StreamHandle stream) {
   FAKE_ENTER("cuMemcpyDtoHAsync_v2");
   return copy(all, bytes, stream, "copy to host");
 }

@@ -1,9 +1,8 @@
 #include "tests/fakes/job/fake_ranges.hpp"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <cstdlib>
+#include <dlfcn.h>
 
 #include "capture/record/nvtx/nvtx_abi.hpp"
 

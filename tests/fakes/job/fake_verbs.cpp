@@ -1,13 +1,12 @@
 #include "tests/fakes/job/fake_verbs.hpp"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <sstream>
 #include <thread>
+#include <unistd.h>
 
 #include "capture/record/nccl/profiler_abi.hpp"
 #include "tests/fakes/cuda/fake_cuda.hpp"

@@ -5,19 +5,18 @@
 // in NVIDIA's, what cuGetProcAddress gives is not what the loader finds.
 //
 // Built with FAKE_DRIVER_NO_V2 it has no cuGetProcAddress_v2, as before CUDA 12.
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <unistd.h>
 
 #include "capture/live/interpose/driver_types.hpp"
 #include "capture/live/interpose/hook_list.hpp"

@@ -16,16 +16,15 @@
 //   destroy reset    the context, the device's primary context
 //   say:TEXT read    a line on standard output; waits for one on standard input
 //   sleep:MS exit:N kill
-#include <dlfcn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "capture/live/interpose/driver_types.hpp"
@@ -157,8 +156,7 @@ void one_call(const Route& route, const std::string& verb) {
 }
 
 void iterations(const Route& route, int times) {
-  const auto mark =
-      reinterpret_cast<void (*)()>(::dlsym(RTLD_DEFAULT, "bubblesim_iteration"));
+  const auto mark = reinterpret_cast<void (*)()>(::dlsym(RTLD_DEFAULT, "bubblesim_iteration"));
   if (mark != nullptr) mark();
   for (int i = 0; i < times; ++i) {
     launch(route, false);

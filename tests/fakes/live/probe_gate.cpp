@@ -1,11 +1,10 @@
 // In the gate's place behind the hooks, for tests of the hooks alone: writes what it is told into
 // the file BUBBLESIM_PROBE, "KIND BLOCKS THREADS OPERATIONS", and lets a launch go on once the file
 // BUBBLESIM_PROBE_HOLD, if named, is there (or after 20 s).
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstdlib>
+#include <fcntl.h>
 #include <string>
+#include <unistd.h>
 
 #include "capture/live/interpose/gate_seam.hpp"
 

@@ -7,10 +7,7 @@ namespace bubblesim::golden {
 namespace {
 
 using namespace std::chrono_literals;
-using program::Op;
-using program::Program;
-using program::Step;
-using program::StepKind;
+using program::Op, program::Program, program::Step, program::StepKind;
 
 /// One block an SM: each takes all registers.
 program::KernelProfile profile(std::uint64_t sms, const hardware::GpuSpec& gpu) {

@@ -1,7 +1,6 @@
 // Each table of this folder, made again: the same bytes. And read back: the same schedule.
-#include <gtest/gtest.h>
-
 #include <fstream>
+#include <gtest/gtest.h>
 #include <sstream>
 
 #include "sim/pipeline/check.hpp"

@@ -8,8 +8,7 @@
 namespace bubblesim::golden {
 namespace {
 
-using observe::Slice;
-using observe::SliceKind;
+using observe::Slice, observe::SliceKind;
 
 /// Time that a column spent on each character.
 using Column = std::array<Duration, 128>;
@@ -30,8 +29,7 @@ char character(const observe::TimelineRecorder& timeline, const Slice& slice) {
 void spread(const Slice& slice, char what, const TimelineView& view, std::vector<Column>& columns) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const SimTime begin = view.from + view.column * static_cast<std::int64_t>(i);
-    const Duration inside =
-        std::min(slice.end, begin + view.column) - std::max(slice.start, begin);
+    const Duration inside = std::min(slice.end, begin + view.column) - std::max(slice.start, begin);
     if (inside > Duration{}) columns[i][static_cast<unsigned char>(what)] += inside;
   }
 }

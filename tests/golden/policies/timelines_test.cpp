@@ -2,10 +2,9 @@
 // tests/golden/filling/small_job.hpp beside a filler of two kernels, F (0.5 ms on 50 of 100 SMs)
 // and G (2,000 blocks on 100 SMs: 20 waves of 50 us). The whole document is policies/TIMELINES.md,
 // reviewed like code; `golden_policies --write` writes it anew.
-#include <gtest/gtest.h>
-
 #include <cstdio>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -58,8 +57,7 @@ run::LoadedRun load(const policy::Registry& registry) {
   loaded.device.mig = {7, 8, 14};
   loaded.device.memory = Bytes{40'000'000'000};
   loaded.training = small_job(loaded.device);
-  auto filler = workload::read_kernel_table(kFolder + "filler.csv", loaded.device,
-                                            Duration{50us});
+  auto filler = workload::read_kernel_table(kFolder + "filler.csv", loaded.device, Duration{50us});
   EXPECT_TRUE(filler) << (filler ? "" : filler.error().text());
   if (filler) loaded.fillers.push_back(*filler);
   return loaded;

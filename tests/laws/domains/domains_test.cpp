@@ -3,7 +3,6 @@
 // windows over three threads; the reports are compared byte by byte.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
 #include <string>
 
 #include "policies/builtin.hpp"
@@ -97,8 +96,7 @@ std::string result_of(const LoadedRun& loaded, RunScenario scenario, engine::Win
 
 TEST_P(Domains, NoResultDependsOnHowGpusRunBesideEachOther) {
   const std::string root = BUBBLESIM_SOURCE_DIR;
-  const auto config =
-      parse_run_config(config_text(GetParam()), root + "/domains.json", registry());
+  const auto config = parse_run_config(config_text(GetParam()), root + "/domains.json", registry());
   ASSERT_TRUE(config) << config.error().front().text();
   const auto loaded = load_run(*config, root + "/configs/devices");
   ASSERT_TRUE(loaded) << loaded.error().front().text();
@@ -121,8 +119,7 @@ TEST_P(Domains, NoResultDependsOnHowGpusRunBesideEachOther) {
 // Else the test above would compare what never differs.
 TEST_P(Domains, MostEventsNeedNoOtherGpu) {
   const std::string root = BUBBLESIM_SOURCE_DIR;
-  const auto config =
-      parse_run_config(config_text(GetParam()), root + "/domains.json", registry());
+  const auto config = parse_run_config(config_text(GetParam()), root + "/domains.json", registry());
   const auto loaded = load_run(*config, root + "/configs/devices");
   ASSERT_TRUE(loaded) << loaded.error().front().text();
   const policy::PolicySpec& mps = **registry().find("mps");

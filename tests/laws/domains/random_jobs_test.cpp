@@ -1,9 +1,8 @@
 // As domains_test.cpp, on jobs drawn at random: tensor, data and pipeline groups over several
 // streams and threads, ranks with timings of their own or with many things at one instant,
 // collectives that end by themselves or share links, under several policies.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
@@ -17,11 +16,7 @@
 namespace bubblesim::run {
 namespace {
 
-using program::Op;
-using program::Program;
-using program::ShortSpan;
-using program::Step;
-using program::StepKind;
+using program::Op, program::Program, program::ShortSpan, program::Step, program::StepKind;
 
 struct Shape {
   std::string name;
@@ -126,9 +121,7 @@ class RandomJob {
       if (last > 0 && chance(0.2)) wait_for(program, op, last - 1);
       if (last > 0 && chance(0.1)) wait_for(program, op, below(last), 1);
     }
-    if (chance(0.05)) {
-      add_step(program, 0, StepKind::kWaitStream, kCompute);
-    }
+    if (chance(0.05)) add_step(program, 0, StepKind::kWaitStream, kCompute);
   }
 
   // All timings of the ranks are the same if they draw from the same place.

@@ -101,9 +101,7 @@ class TwoProcesses : public GpuTest {
     make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{slice},
                        .switch_cost = Duration{switch_ns}});
     const program::KernelProfile* profile = keep(blocks_of_warps(8, 4));
-    for (std::uint64_t i = 0; i < 2; ++i) {
-      kernel_at(0, 1000 * i, client(), solo, *profile);
-    }
+    for (std::uint64_t i = 0; i < 2; ++i) kernel_at(0, 1000 * i, client(), solo, *profile);
     on_finish_ = [this, solo, host, profile](std::uint64_t name) {
       if (name % 1000 == kLast) return;
       script_.at(to_ns(engine_.now()) + host, [this, solo, profile, name] {

@@ -1,11 +1,10 @@
 // What specinf promises: over jobs and fillers drawn at random, training loses no more than its
 // budget and what one bound of outstanding work costs. Kernels of one name differ in length here,
 // so that what is learned of them is wrong.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +19,7 @@ namespace bubblesim::run {
 namespace {
 
 using namespace std::chrono_literals;
-using program::Op;
-using program::Program;
-using program::Step;
-using program::StepKind;
+using program::Op, program::Program, program::Step, program::StepKind;
 
 constexpr Duration kRun = 3s;
 constexpr Duration kLongestBubble = 8ms;

@@ -1,7 +1,6 @@
 // One sequence at a time, one token of output, steps of fixed length: a queue M/D/1.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 
 #include "tests/laws/serving/random_server.hpp"
 

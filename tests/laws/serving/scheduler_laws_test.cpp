@@ -1,8 +1,7 @@
 // For all settings and all loads: tokens are conserved, cache and budget are never exceeded, and
 // every request that was taken ends with all of its tokens.
-#include <gtest/gtest.h>
-
 #include <functional>
+#include <gtest/gtest.h>
 #include <map>
 #include <set>
 #include <string>
@@ -47,8 +46,7 @@ SchedulerSpec random_spec(std::uint64_t seed) {
     spec.seed = seed;
   }
   if (spec.preemption == CachePreemption::kSwap) {
-    if (spec.order == Order::kPriority && spec.reserve != Reserve::kWholeRequest &&
-        below(2) == 0) {
+    if (spec.order == Order::kPriority && spec.reserve != Reserve::kWholeRequest && below(2) == 0) {
       spec.priority_period = 7;
       spec.host_blocks = 20'000;
     }

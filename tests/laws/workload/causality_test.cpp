@@ -1,7 +1,6 @@
 // Causality by counterfactuals: one thing changes, what depends on it moves by exactly what it
 // should, and nothing else moves. Every operation's start and end is checked. Times in us.
 #include <gtest/gtest.h>
-
 #include <string>
 
 #include "sim/workload/what_if.hpp"
@@ -24,8 +23,7 @@ Spans with(const std::string& change, const program::Program& program) {
 program::Program host_bound() {
   TraceBuilder job;
   for (const std::int64_t called : {0, 100, 200}) {
-    job.kernel({.called = called, .returned = called + 2, .start = called + 10,
-                .end = called + 30});
+    job.kernel({called, called + 2, called + 10, called + 30});
   }
   return must_build(job.trace());
 }
@@ -115,13 +113,8 @@ TEST(CausalityDeviceBound, AHostThatIsSlowEnoughBindsTheDevice) {
 /// A pause of the host until B's end is noticed at 127, then E on stream 0 at [140, 150].
 TraceBuilder two_streams() {
   TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 2, .start = 10, .end = 60})
-      .kernel({.called = 4, .returned = 6, .start = 62, .end = 122})
-      .kernel({.called = 8, .returned = 10, .start = 63, .end = 93, .stream = 1})
-      .kernel({.called = 12, .returned = 14, .start = 95, .end = 115, .stream = 1})
-      .call(HostCallKind::kStreamSync, {.start = 16, .end = 127, .stream = 0})
-      .kernel({.called = 130, .returned = 132, .start = 140, .end = 150})
-      .edge(0, 2);
+  job.kernel({0, 2, 10, 60}).kernel({4, 6, 62, 122}).kernel({8, 10, 63, 93, 1})
+      .kernel({12, 14, 95, 115, 1}).stream_sync(16, 127).kernel({130, 132, 140, 150}).edge(0, 2);
   return job;
 }
 
@@ -161,10 +154,10 @@ std::vector<TraceBuilder> two_ranks() {
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     const std::int64_t computed = rank == 0 ? 60 : 100;
     TraceBuilder trace(rank);
-    trace.kernel({.called = 0, .returned = 2, .start = 10, .end = computed})
+    trace.kernel({0, 2, 10, computed})
         .collective({.called = 4, .returned = 6, .start = computed + 2, .end = 142,
                      .name = "ncclAllReduce"}, {})
-        .kernel({.called = 8, .returned = 10, .start = 144, .end = 164});
+        .kernel({8, 10, 144, 164});
     ranks.push_back(trace);
   }
   return ranks;

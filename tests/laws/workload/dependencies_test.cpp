@@ -1,11 +1,10 @@
 // What waits for what, found in recordings of jobs whose dependencies are known: jobs made at
 // random, run by the twenty lines of `Job` and written as a profiler would. The dependencies found
 // are those generated, and a kernel that is longer moves exactly what depends on it. Times in us.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <numeric>
 #include <set>
 #include <string>
@@ -384,9 +383,7 @@ std::vector<std::set<std::uint32_t>> edges_of(const program::Program& program) {
 std::vector<std::set<std::uint32_t>> edges_of(const Job& job) {
   std::vector<std::set<std::uint32_t>> edges;
   for (const Call& call : job.calls) {
-    for (const Work& work : call.work) {
-      edges.emplace_back(work.after.begin(), work.after.end());
-    }
+    for (const Work& work : call.work) edges.emplace_back(work.after.begin(), work.after.end());
   }
   return edges;
 }
@@ -424,8 +421,7 @@ Spans replayed_by_name(JobProgram job, std::size_t longer = SIZE_MAX, std::int64
 }
 
 /// A rank a GPU, as importers make them of a process.
-JobProgram must_build_process(const traces::RankTrace& process,
-                              Window window = Window::kWhole) {
+JobProgram must_build_process(const traces::RankTrace& process, Window window = Window::kWhole) {
   traces::JobTrace job{traces::split_by_device(process)};
   for (std::uint32_t i = 0; i < job.ranks.size(); ++i) {
     job.ranks[i].rank = i;

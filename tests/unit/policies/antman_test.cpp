@@ -27,8 +27,7 @@ TEST(antman_throttle, sleeps_after_a_mini_batch_and_then_within_the_next) {
 TEST(antman_throttle, reaches_its_percentage_over_two_mini_batches) {
   AntManThrottle throttle(0us);
   throttle.begin_operation();
-  const Duration after = throttle.end_batch(10ms, 25);
-  EXPECT_EQ(after, Duration{30ms});
+  EXPECT_EQ(throttle.end_batch(10ms, 25), Duration{30ms});
   const Duration within = throttle.begin_operation();
   EXPECT_EQ(within, Duration{30ms});
   EXPECT_EQ(throttle.end_batch(10ms + within, 25), Duration{});

@@ -1,7 +1,6 @@
 // What policies demand of a system, against what they decide at the start.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"

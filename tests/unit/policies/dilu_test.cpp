@@ -1,6 +1,5 @@
 // What Dilu's launch hook sees.
 #include <gtest/gtest.h>
-
 #include <vector>
 
 #include "policies/builtin.hpp"

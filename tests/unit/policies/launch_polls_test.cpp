@@ -1,7 +1,6 @@
 #include "policies/launch_polls.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/policies/no_actions.hpp"
 

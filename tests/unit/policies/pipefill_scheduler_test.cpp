@@ -2,7 +2,6 @@
 #include "policies/pipefill_scheduler.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/bytes.hpp"
 
@@ -10,10 +9,8 @@ namespace bubblesim::policies {
 namespace {
 
 using namespace std::chrono_literals;
-using policy::GpuState;
-using policy::JobInfo;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using policy::GpuState, policy::JobInfo;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 JobInfo job(std::uint32_t id, Duration work, std::optional<policy::Instant> deadline = {}) {
   JobInfo info;

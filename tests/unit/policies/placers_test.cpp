@@ -1,6 +1,5 @@
 // SpecInF's placement by spare memory, and Dilu's by shares and memory.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
 #include "policies/dilu_placer.hpp"
@@ -10,11 +9,8 @@
 namespace bubblesim::policies {
 namespace {
 
-using policy::GpuState;
-using policy::JobInfo;
-using policy::Placement;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using policy::GpuState, policy::JobInfo, policy::Placement;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 /// GPUs of 40 bytes with so much in use.
 std::vector<GpuState> gpus(std::vector<std::uint64_t> used) {

@@ -1,7 +1,6 @@
 // policies/README.md names every policy, and what they declare is complete.
-#include <gtest/gtest.h>
-
 #include <fstream>
+#include <gtest/gtest.h>
 #include <iterator>
 #include <string>
 

@@ -7,8 +7,7 @@
 namespace bubblesim::policies {
 namespace {
 
-using policy::ClientInfo;
-using policy::Role;
+using policy::ClientInfo, policy::Role;
 
 ResidentMemory resident(std::vector<std::uint64_t> fillers) {
   std::vector<ClientInfo> clients{{ClientId{0}, Role::kTraining, "t", Bytes{50}, true}};

@@ -3,6 +3,7 @@
 #include "policies/tgs_limit.hpp"
 
 #include <gtest/gtest.h>
+#include <vector>
 
 #include "policies/builtin.hpp"
 #include "tests/conformance/policies/no_actions.hpp"
@@ -85,53 +86,44 @@ TEST(tgs_limit, moves_as_the_share_that_was_logged_on_a_gv100) {
   }
 }
 
+/// The limit before and after each of these reports.
+std::vector<std::int64_t> limits(const TgsConstants& given, const std::vector<double>& shares) {
+  TgsLimit limit = started(given);
+  std::vector<std::int64_t> result{limit.limit()};
+  for (const double share : shares) {
+    report(limit, 1, share);
+    result.push_back(limit.limit());
+  }
+  return result;
+}
+using Limits = std::vector<std::int64_t>;
+
+// 1.5 * 20000 + 1 and 1.5 * 30001 + 1 = 45002.5; a deviation of exactly 3 % is no harm.
 TEST(tgs_limit, starts_at_the_initial_limit_and_grows_by_half) {
-  TgsLimit limit = started(default_tgs());
-  EXPECT_EQ(limit.limit(), 20000);
-  report(limit, 1, 1.0);
-  EXPECT_EQ(limit.limit(), 30001);  // 1.5 * 20000 + 1
-  report(limit, 1, 0.97);           // a deviation of exactly 3 % is no harm
-  EXPECT_EQ(limit.limit(), 45002);  // 1.5 * 30001 + 1 = 45002.5
+  EXPECT_EQ(limits(default_tgs(), {1, 0.97}), (Limits{20000, 30001, 45002}));
 }
 
 /// Slow start ends with a division by 1.5. Then + max(0.00025 * best, 1000) = + 1000 (250 is
-/// less), or - max(8 %, 1000).
+/// less), or - max(8 %, 1000): - 1146 of 14333.
 TEST(tgs_limit, adds_and_multiplies_in_avoidance) {
-  TgsLimit limit = started(default_tgs());
-  report(limit, 1, 0.95);
-  EXPECT_EQ(limit.limit(), 13333);
-  report(limit, 1, 1.0);
-  EXPECT_EQ(limit.limit(), 14333);
-  report(limit, 1, 0.95);
-  EXPECT_EQ(limit.limit(), 13187);  // - 1146 = 8 % of 14333
-  report(limit, 4, 1.0);
-  EXPECT_EQ(limit.limit(), 17187);
+  EXPECT_EQ(limits(default_tgs(), {0.95, 1, 0.95, 1, 1, 1, 1}),
+            (Limits{20000, 13333, 14333, 13187, 14187, 15187, 16187, 17187}));
 }
 
 TEST(tgs_limit, adds_a_share_of_a_large_best_rate) {
   TgsConstants large = default_tgs();
   large.least_step = 10;
-  TgsLimit limit = started(large);
-  report(limit, 1, 0.95);
-  report(limit, 1, 1.0);
-  EXPECT_EQ(limit.limit(), 13333 + 250);
+  EXPECT_EQ(limits(large, {0.95, 1}).back(), 13333 + 250);
 }
 
-/// 8 % off, then 9 % or more in avoidance: a tenth, and slow start again.
+/// 8 % off, then 9 % or more in avoidance: a tenth, (13333 - 1066) / 10, and slow start again,
+/// 1.5 * 1226 + 1. Slow start only divides by 1.5.
 TEST(tgs_limit, divides_by_ten_when_training_is_hit_hard) {
-  TgsLimit limit = started(default_tgs());
-  report(limit, 1, 0.91);  // slow start only divides by 1.5
-  EXPECT_EQ(limit.limit(), 13333);
-  report(limit, 1, 0.91);
-  EXPECT_EQ(limit.limit(), 1226);  // (13333 - 1066) / 10
-  report(limit, 1, 1.0);
-  EXPECT_EQ(limit.limit(), 1840);  // 1.5 * 1226 + 1: slow start
+  EXPECT_EQ(limits(default_tgs(), {0.91, 0.91, 1}), (Limits{20000, 13333, 1226, 1840}));
 }
 
 TEST(tgs_limit, takes_a_faster_training_for_harm_too) {
-  TgsLimit limit = started(default_tgs());
-  report(limit, 1, 1.05);
-  EXPECT_EQ(limit.limit(), 13333);
+  EXPECT_EQ(limits(default_tgs(), {1.05}).back(), 13333);
 }
 
 /// The best mean falls by more than 20 % only when all pairs of the window have: the fifth report

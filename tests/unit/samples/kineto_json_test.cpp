@@ -2,13 +2,11 @@
 #include "tests/samples/kineto_json.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace bubblesim::traces {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::HasSubstr, ::testing::Not;
 
 RankTrace one_stream() {
   RankTrace trace;

@@ -1,8 +1,7 @@
 // A sample that was written as the profiler writes and read by the importer is the same trace.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <gtest/gtest.h>
 #include <set>
 #include <tuple>
 
@@ -64,8 +63,7 @@ void expect_same(const RankTrace& made, const RankTrace& read) {
     EXPECT_EQ(made.names[a.name], read.names[b.name]);
     if (a.kind != DeviceOpKind::kCopy)
       EXPECT_EQ(made.shapes[a.shape], read.shapes[b.shape]);
-    else
-      EXPECT_EQ(std::tie(a.direction, a.bytes), std::tie(b.direction, b.bytes));
+    else EXPECT_EQ(std::tie(a.direction, a.bytes), std::tie(b.direction, b.bytes));
     expect_same_collective(made, a, read, b);
   }
   EXPECT_EQ(edges_of(made), edges_of(read));

@@ -2,9 +2,8 @@
 // exact numbers only where the script fixes them.
 #include "tests/samples/timeline.hpp"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
+#include <gtest/gtest.h>
 
 namespace bubblesim::traces {
 namespace {

@@ -1,11 +1,10 @@
 // The kernel model's attention of steps with prompts and decoding sequences against LLMServingSim's
 // profiles of Llama-3.1-8B: what sequences add to a prompt's time, at points that a server has.
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <gtest/gtest.h>
 #include <ostream>
 
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -57,8 +56,7 @@ TEST_P(TokensBesidePrompts, TakeWavesOfBlocks) {
   ASSERT_TRUE(profile) << profile.error().front().text();
   const RankTables& tables = **profile->of_tensor(1);
   const auto gpu = *hardware::find_gpu_spec(GetParam().device, kConfigFolder + "/devices");
-  const auto efficiency =
-      *model::find_efficiency(GetParam().device, kConfigFolder + "/efficiency");
+  const auto efficiency = *model::find_efficiency(GetParam().device, kConfigFolder + "/efficiency");
   const auto llama = *model::find_model("llama3-8b", kConfigFolder + "/models");
   double error = 0, error_apart = 0;
   int points = 0;

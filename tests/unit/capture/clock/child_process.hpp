@@ -1,11 +1,10 @@
 // A forked process that runs a function and ends, without the test framework's exit.
 #pragma once
 
+#include <functional>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <functional>
 
 namespace bubblesim::testing {
 

@@ -1,6 +1,11 @@
 #include "capture/clock/shared_segment.hpp"
 
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -8,12 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-
+#include "tests/fault.hpp"
 #include "tests/unit/capture/clock/child_process.hpp"
 
 namespace bubblesim::capture {
@@ -46,9 +46,8 @@ TEST(SharedSegment, ItsNameGoesWithItsMakerAndNotWithAChildOfHis) {
     EXPECT_EQ(child.wait(), 0);
     EXPECT_TRUE(SharedSegment::open(name, 4096, "test"));
   }
-  const auto gone = SharedSegment::open(name, 4096, "test");
-  ASSERT_FALSE(gone);
-  EXPECT_NE(gone.error().message.find("there is no test \"" + name + "\""), std::string::npos);
+  const auto gone = error_of(SharedSegment::open(name, 4096, "test"));
+  EXPECT_NE(gone.message.find("there is no test \"" + name + "\""), std::string::npos);
 }
 
 TEST(SharedSegment, OfADeadMakerIsSweptAndNoOther) {
@@ -109,11 +108,10 @@ TEST(SharedSegment, IsLockedWhileItsMakerLives) {
 
 TEST(SharedSegment, ThatIsTooSmallIsRefused) {
   auto made = *SharedSegment::make("bubblesim.test", 4096);
-  const auto larger = SharedSegment::open(made->name(), 8192, "test");
-  ASSERT_FALSE(larger);
-  EXPECT_EQ(larger.error().message, "\"" + made->name() +
-                                        "\" is no test of this version: it has 4096 bytes, "
-                                        "expected 8192");
+  EXPECT_EQ(error_of(SharedSegment::open(made->name(), 8192, "test")).message,
+            "\"" + made->name() +
+                "\" is no test of this version: it has 4096 bytes, "
+                "expected 8192");
 }
 
 }  // namespace

@@ -1,21 +1,19 @@
 // Talking to recorders that are good, slow, silent, gone, or no recorders at all.
 #include "capture/control/recorder_client.hpp"
 
+#include <cstdlib>
+#include <filesystem>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-
+#include "tests/fault.hpp"
 #include "tests/unit/capture/control/fake_recorder.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 using testing::FakeRecorder;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -120,28 +118,24 @@ TEST(Client, AProcessThatDoesNotExistIsNamed) {
     const Sleeper sleeper;
     gone = sleeper.pid();
   }
-  const auto client = RecorderClient::find(gone);
-  ASSERT_FALSE(client);
-  EXPECT_THAT(client.error().text(), AllOf(HasSubstr("process " + std::to_string(gone)),
-                                           HasSubstr("does not exist")));
+  EXPECT_THAT(error_of(RecorderClient::find(gone)).text(),
+              AllOf(HasSubstr("process " + std::to_string(gone)), HasSubstr("does not exist")));
   EXPECT_FALSE(RecorderClient::find(0));
   EXPECT_FALSE(RecorderClient::find(-1));
 }
 
 TEST(Client, AProcessWithoutARecorderSaysHowToHaveOne) {
   const Sleeper sleeper;
-  const auto client = RecorderClient::find(sleeper.pid());
-  ASSERT_FALSE(client);
-  EXPECT_THAT(client.error().text(), AllOf(HasSubstr("has no recorder"),
-                                           HasSubstr("bubblesim capture --idle -- COMMAND")));
+  EXPECT_THAT(
+      error_of(RecorderClient::find(sleeper.pid())).text(),
+      AllOf(HasSubstr("has no recorder"), HasSubstr("bubblesim capture --idle -- COMMAND")));
 }
 
 TEST(Client, ALauncherPointsToItsChildren) {
   FakeRecorder recorder(testing::always(testing::own_status(RecorderState::kIdle)));
-  const auto client = RecorderClient::find(getppid());
-  ASSERT_FALSE(client);
+  const auto client = error_of(RecorderClient::find(getppid()));
   // Other tests may run beside this one: their recorders are named, too.
-  EXPECT_THAT(client.error().text(), AllOf(HasSubstr("children these have one: "),
+  EXPECT_THAT(client.text(), AllOf(HasSubstr("children these have one: "),
                                            HasSubstr(std::to_string(getpid()))));
 }
 
@@ -161,14 +155,12 @@ TEST(Client, ANameThatAnotherProcessTookIsNotBelieved) {
   const Sleeper sleeper;
   const ControlAddress address = abstract_address(geteuid(), sleeper.pid());
   const int impostor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(bind(impostor, reinterpret_cast<const sockaddr*>(&address.address), address.length),
-            0);
+  ASSERT_EQ(bind(impostor, reinterpret_cast<const sockaddr*>(&address.address), address.length), 0);
   ASSERT_EQ(listen(impostor, 1), 0);
   const auto client = RecorderClient::find(sleeper.pid(), kShort);
   close(impostor);
   ASSERT_FALSE(client);
-  EXPECT_THAT(client.error().text(),
-              HasSubstr("is held by process " + std::to_string(getpid())));
+  EXPECT_THAT(client.error().text(), HasSubstr("is held by process " + std::to_string(getpid())));
 }
 
 TEST(Client, APathThatAnotherProcessTookIsNotBelieved) {
@@ -176,9 +168,7 @@ TEST(Client, APathThatAnotherProcessTookIsNotBelieved) {
   const std::string folder = ::testing::TempDir();
   FakeRecorder impostor(testing::always(testing::own_status(RecorderState::kIdle)), folder,
                         sleeper.pid());
-  const auto client = RecorderClient::find(sleeper.pid(), {Duration{2s}, folder});
-  ASSERT_FALSE(client);
-  EXPECT_THAT(client.error().text(),
+  EXPECT_THAT(error_of(RecorderClient::find(sleeper.pid(), {Duration{2s}, folder})).text(),
               HasSubstr("is held by process " + std::to_string(getpid())));
 }
 

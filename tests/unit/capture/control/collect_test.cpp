@@ -1,11 +1,9 @@
 // What becomes of the files that recorders leave.
 #include "capture/control/collect_recordings.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 
 #include "traces/format/trace_reader.hpp"
 #include "traces/format/trace_writer.hpp"
@@ -15,8 +13,7 @@ namespace bubblesim::capture {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 constexpr CounterSpec kDropped{"cupti_records_dropped", Severity::kLoss, "dropped"};
 

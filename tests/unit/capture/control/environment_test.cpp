@@ -1,18 +1,16 @@
 // What a job's environment becomes, and which library goes into it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 
 #include "capture/control/job_environment.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 constexpr const char* kLibrary = "/opt/bubblesim/lib/libbubblesim_capture.so";
 
@@ -60,12 +58,11 @@ TEST(JobEnvironment, AnOldDurationDoesNotEndANewRecording) {
 }
 
 TEST(JobEnvironment, AnotherToolsCudaInjectionIsNamedAndRefused) {
-  const auto made =
-      job_environment({{"CUDA_INJECTION64_PATH", "/opt/nsight/libToolsInjection64.so"}},
-                      recording());
-  ASSERT_FALSE(made);
-  EXPECT_THAT(made.error().text(), AllOf(HasSubstr("CUDA_INJECTION64_PATH"),
-                                         HasSubstr("/opt/nsight/libToolsInjection64.so")));
+  EXPECT_THAT(
+      error_of(job_environment({{"CUDA_INJECTION64_PATH", "/opt/nsight/libToolsInjection64.so"}},
+                               recording()))
+          .text(),
+      AllOf(HasSubstr("CUDA_INJECTION64_PATH"), HasSubstr("/opt/nsight/libToolsInjection64.so")));
 }
 
 TEST(JobEnvironment, OurOwnLibraryOfAnOuterCaptureIsReplaced) {
@@ -112,9 +109,7 @@ TEST_F(Library, IsFoundBesideTheInstalledProgramAndInABuildTree) {
 }
 
 TEST_F(Library, ThatIsNowhereListsWhereItWasLookedFor) {
-  const auto none = find_library((folder_ / "bin").string(), "");
-  ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().text(),
+  EXPECT_THAT(error_of(find_library((folder_ / "bin").string(), "")).text(),
               AllOf(HasSubstr((folder_ / "lib").string()), HasSubstr("--library")));
 }
 

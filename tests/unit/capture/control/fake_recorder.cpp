@@ -1,11 +1,10 @@
 #include "tests/unit/capture/control/fake_recorder.hpp"
 
+#include <cstdlib>
+#include <memory>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <memory>
 
 namespace bubblesim::capture::testing {
 namespace {

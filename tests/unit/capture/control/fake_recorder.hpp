@@ -2,13 +2,12 @@
 // answers as the test says.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "capture/protocol/capture_request.hpp"

@@ -1,13 +1,11 @@
 // Jobs: how they start, how they end, which signals reach them.
 #include "capture/control/job_process.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "capture/control/process_info.hpp"
 

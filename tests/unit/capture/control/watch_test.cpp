@@ -1,11 +1,9 @@
 // Why a job left no recording.
 #include "capture/control/recorder_client.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <chrono>
+#include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "tests/unit/capture/control/fake_recorder.hpp"
 
@@ -30,8 +28,7 @@ TEST(Watch, SeesRecordersOfTheJobsProcesses) {
 }
 
 TEST(Watch, LeavesOtherJobsAlone) {
-  testing::FakeRecorder recorder(
-      testing::always(testing::own_status(RecorderState::kRecording)));
+  testing::FakeRecorder recorder(testing::always(testing::own_status(RecorderState::kRecording)));
   RecorderWatch watch(1 << 30, "/o", {});
   watch.look();
   EXPECT_TRUE(watch.seen().empty());
@@ -56,8 +53,7 @@ TEST(WhyNothing, AJobShorterThanTheDelayIsTold) {
 
 TEST(WhyNothing, NoDriverAndNoCudaAreDifferentSentences) {
   EXPECT_THAT(why_nothing({}, DriverState::kMissing, kMinute), HasSubstr("no NVIDIA driver"));
-  EXPECT_THAT(why_nothing({}, DriverState::kFound, kMinute),
-              HasSubstr("nothing initialised CUDA"));
+  EXPECT_THAT(why_nothing({}, DriverState::kFound, kMinute), HasSubstr("nothing initialised CUDA"));
   EXPECT_THAT(why_nothing({{42, RecorderStatus{}}}, DriverState::kFound, kMinute),
               HasSubstr("recorders were there"));
 }

@@ -1,8 +1,7 @@
 // Our mirror of CUPTI's binary interface against NVIDIA's own header. All of it is checked while
 // compiling: the newest record is compared, since the older ones are its prefixes.
-#include <gtest/gtest.h>
-
 #include <cupti.h>
+#include <gtest/gtest.h>
 
 #include "capture/record/cupti/api.hpp"
 #include "capture/record/cupti/traced_calls.hpp"
@@ -227,8 +226,7 @@ static_assert(sizeof(DeviceRecord) <= sizeof(CUpti_ActivityDevice2));
 static_assert(sizeof(ContextRecord) <= sizeof(CUpti_ActivityContext));
 static_assert(sizeof(OverheadRecord) <= sizeof(CUpti_ActivityOverhead));
 static_assert(sizeof(GraphRecord) <= sizeof(CUpti_ActivityGraphTrace));
-static_assert(offsetof(SynchronizationRecord, event_sync) ==
-              sizeof(CUpti_ActivitySynchronization));
+static_assert(offsetof(SynchronizationRecord, event_sync) == sizeof(CUpti_ActivitySynchronization));
 static_assert(offsetof(CudaEventRecord, device) == sizeof(CUpti_ActivityCudaEvent));
 
 EQUAL(Result::kSuccess, CUPTI_SUCCESS);

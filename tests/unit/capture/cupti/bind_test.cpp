@@ -1,9 +1,9 @@
 // Binding a library, and the real libcupti where it is installed.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "capture/record/cupti/session.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/capture/cupti/cupti_double.hpp"
 
 namespace bubblesim::capture {
@@ -13,17 +13,14 @@ using testing::HasSubstr;
 
 TEST(CuptiBinding, ALibraryThatIsNoCuptiIsNamedWithWhatItLacks) {
   void* const self = ::dlopen(nullptr, RTLD_NOW);
-  const auto api = bind_cupti(self, "libnone.so");
-  ASSERT_FALSE(api);
-  EXPECT_EQ(api.error().text(),
+  EXPECT_EQ(error_of(bind_cupti(self, "libnone.so")).text(),
             "libnone.so: has no cuptiGetVersion; expected a libcupti of CUDA 11.2 or later");
 }
 
 TEST(CuptiBinding, AWrongPathIsToldWithTheLoadersReason) {
-  const auto api = find_cupti("/nowhere/libcupti.so.13");
-  ASSERT_FALSE(api);
-  EXPECT_THAT(api.error().text(), HasSubstr("/nowhere/libcupti.so.13: cannot load this libcupti"));
-  EXPECT_THAT(api.error().text(), HasSubstr("No such file"));
+  const auto api = error_of(find_cupti("/nowhere/libcupti.so.13"));
+  EXPECT_THAT(api.text(), HasSubstr("/nowhere/libcupti.so.13: cannot load this libcupti"));
+  EXPECT_THAT(api.text(), HasSubstr("No such file"));
 }
 
 TEST(CuptiBinding, TheRealLibraryIsFoundWithItsPathAndVersion) {
@@ -44,11 +41,10 @@ TEST(CuptiBinding, TheRealLibraryWithoutADriverSaysSoAndIsLeftAlone) {
   if (!api) GTEST_SKIP() << api.error().text();
   if (::dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "there is a driver here";
   OwnerDouble owner;
-  const auto session = CuptiSession::start(*api, {}, owner);
-  ASSERT_FALSE(session);
-  EXPECT_THAT(session.error().text(), HasSubstr("cuptiSubscribe"));
-  EXPECT_THAT(session.error().text(), HasSubstr("CUPTI_ERROR_UNKNOWN (999)"));
-  EXPECT_THAT(session.error().text(), HasSubstr("is there a driver"));
+  const auto session = error_of(CuptiSession::start(*api, {}, owner));
+  EXPECT_THAT(session.text(), HasSubstr("cuptiSubscribe"));
+  EXPECT_THAT(session.text(), HasSubstr("CUPTI_ERROR_UNKNOWN (999)"));
+  EXPECT_THAT(session.text(), HasSubstr("is there a driver"));
   EXPECT_EQ(owner.wanted, 0);
 }
 

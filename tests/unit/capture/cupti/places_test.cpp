@@ -1,8 +1,6 @@
 // In which order libcupti is looked for.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gmock/gmock.h>
 
 #include "capture/record/cupti/api.hpp"
 

@@ -1,10 +1,8 @@
 // A session against a CUPTI of the test's: order of calls, undoing, who is named, late callbacks.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <gmock/gmock.h>
 #include <thread>
 
 #include "capture/record/cupti/session.hpp"
@@ -15,9 +13,7 @@ namespace bubblesim::capture {
 namespace {
 
 using cupti::Result;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::ElementsAre, testing::HasSubstr, testing::IsEmpty;
 
 bool switches_single_call(const std::string& call) {
   return call.find("runtime ") == 1 || call.find("driver ") == 1;
@@ -42,11 +38,25 @@ std::vector<std::string> outline(const CuptiDouble& cupti) {
   return outline;
 }
 
-TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
+class CuptiSessionTest : public testing::Test {
+ protected:
+  auto started(const SessionSettings& options = {}) {
+    auto session = CuptiSession::start(cupti.api, options, owner);
+    EXPECT_TRUE(session) << session.error().text();
+    return session;
+  }
+  Error refused() {
+    const auto session = CuptiSession::start(cupti.api, {}, owner);
+    EXPECT_FALSE(session);
+    return session ? Error{} : session.error();
+  }
   CuptiDouble cupti;
   OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {.zeroed_buffers = true}, owner);
-  ASSERT_TRUE(session) << session.error().text();
+};
+
+TEST_F(CuptiSessionTest, StartsInTheOrderThatCuptiWants) {
+  const auto session = started({.zeroed_buffers = true});
+  ASSERT_TRUE(session);
   EXPECT_THAT(outline(cupti),
               ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 3:13",
                           "+callback 3:20", "+callback 2:164",
@@ -59,11 +69,9 @@ TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
 }
 
 // Of the calls cuLaunchKernelEx alone, by which NCCL launches.
-TEST(CuptiSession, ALightOneEnablesKernelsAndTheLaunchesOfNccl) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {.light = true}, owner);
-  ASSERT_TRUE(session) << session.error().text();
+TEST_F(CuptiSessionTest, ALightOneEnablesKernelsAndTheLaunchesOfNccl) {
+  const auto session = started({.light = true});
+  ASSERT_TRUE(session);
   EXPECT_TRUE(cupti.enabled.contains("kind 10"));
   EXPECT_TRUE(cupti.enabled.contains("kind 4"));
   for (const char* kind : {"kind 1", "kind 2", "kind 5", "kind 17", "kind 36", "kind 49"})
@@ -74,11 +82,8 @@ TEST(CuptiSession, ALightOneEnablesKernelsAndTheLaunchesOfNccl) {
   EXPECT_THAT((*session)->reduced()[0], HasSubstr("light: "));
 }
 
-TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  const auto session =
-      CuptiSession::start(cupti.api, {.memory = false, .zeroed_buffers = true}, owner);
+TEST_F(CuptiSessionTest, StopFlushesDisablesInReverseAndUnsubscribes) {
+  const auto session = started({.memory = false, .zeroed_buffers = true});
   ASSERT_TRUE(session);
   cupti.calls.clear();
   EXPECT_TRUE((*session)->stop(false));
@@ -95,24 +100,20 @@ TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
   EXPECT_EQ(cupti.calls.back(), "unsubscribe");
 }
 
-TEST(CuptiSession, AtExitIncompleteRecordsAreTakenToo) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
+TEST_F(CuptiSessionTest, AtExitIncompleteRecordsAreTakenToo) {
+  const auto session = started();
   ASSERT_TRUE(session);
   EXPECT_TRUE((*session)->stop(true));
   EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 1"), 1);
 }
 
-TEST(CuptiSession, AWholeGraphIsOneRecordIfAsked) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {.graphs = GraphDetail::kGraph}, owner);
+TEST_F(CuptiSessionTest, AWholeGraphIsOneRecordIfAsked) {
+  const auto session = started({.graphs = GraphDetail::kGraph});
   ASSERT_TRUE(session);
   EXPECT_TRUE(cupti.enabled.contains("kind 51"));
 }
 
-TEST(CuptiSession, AnErrorAtAnyCallLeavesNothingBehind) {
+TEST(CuptiSessionFailures, AnErrorAtAnyCallLeavesNothingBehind) {
   std::size_t calls = 0;
   {
     CuptiDouble cupti;
@@ -143,72 +144,54 @@ TEST(CuptiSession, AnErrorAtAnyCallLeavesNothingBehind) {
   }
 }
 
-TEST(CuptiSession, AFailedStartFlushesOnlyIfCuptiHadBegun) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
+TEST_F(CuptiSessionTest, AFailedStartFlushesOnlyIfCuptiHadBegun) {
   cupti.refuses["register"] = Result::kUnknown;
   EXPECT_FALSE(CuptiSession::start(cupti.api, {}, owner));
   EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 0"), 0);
   cupti.refuses = {{"+kind 10", Result::kNotCompatible}};
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
-  ASSERT_FALSE(session);
-  EXPECT_EQ(session.error().place, "cuptiActivityEnable(CONCURRENT_KERNEL)");
+  EXPECT_EQ(refused().place, "cuptiActivityEnable(CONCURRENT_KERNEL)");
   EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 0"), 1);
 }
 
-TEST(CuptiSession, NamesWhoHoldsCupti) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
+TEST_F(CuptiSessionTest, NamesWhoHoldsCupti) {
   cupti.holder = "CUPTI for Kineto";
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
-  ASSERT_FALSE(session);
-  EXPECT_EQ(session.error().text(),
+  EXPECT_EQ(refused().text(),
             "double: cuptiSubscribe_v2: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS (39): CUPTI for Kineto "
             "has CUPTI in this process; it was left alone");
   EXPECT_THAT(cupti.calls, IsEmpty());
 }
 
-TEST(CuptiSession, AnOlderCuptiDoesNotSayWhoHoldsIt) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
+TEST_F(CuptiSessionTest, AnOlderCuptiDoesNotSayWhoHoldsIt) {
   cupti.holder = "Nsight Systems";
   cupti.api.subscribe_v2 = nullptr;
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
-  ASSERT_FALSE(session);
-  EXPECT_THAT(session.error().message, HasSubstr("another profiler"));
+  EXPECT_THAT(refused().message, HasSubstr("another profiler"));
 }
 
-TEST(CuptiSession, GoesWithoutWhatADriverRefuses) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
+TEST_F(CuptiSessionTest, GoesWithoutWhatADriverRefuses) {
   cupti.refuses = {{"+kind 49", Result::kInvalidKind}, {"+kind 17", Result::kNotSupported}};
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
-  ASSERT_TRUE(session) << session.error().text();
+  const auto session = started();
+  ASSERT_TRUE(session);
   EXPECT_THAT((*session)->reduced(),
               ElementsAre(HasSubstr("OVERHEAD): CUPTI_ERROR_SOME (27); neither"),
                           HasSubstr("MEMORY2): CUPTI_ERROR_SOME (21); allocations")));
 }
 
-TEST(CuptiSession, RecordsAllCallsWhereSingleOnesCannotBe) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
+TEST_F(CuptiSessionTest, RecordsAllCallsWhereSingleOnesCannotBe) {
   cupti.api.enable_driver_api = nullptr;
   cupti.api.enable_runtime_api = nullptr;
   cupti.api.enable_and_dump = nullptr;
   cupti.api.enable_all_sync_records = nullptr;
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
-  ASSERT_TRUE(session) << session.error().text();
+  const auto session = started();
+  ASSERT_TRUE(session);
   EXPECT_TRUE(cupti.enabled.contains("kind 5"));
   EXPECT_TRUE(cupti.enabled.contains("kind 4"));
   EXPECT_TRUE(cupti.enabled.contains("kind 8")) << "without a dump: for contexts to come";
   EXPECT_EQ((*session)->reduced().size(), 2U);
 }
 
-TEST(CuptiSession, RecordsTheListedCallsAndNoOthers) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
-  ASSERT_TRUE(session) << session.error().text();
+TEST_F(CuptiSessionTest, RecordsTheListedCallsAndNoOthers) {
+  const auto session = started();
+  ASSERT_TRUE(session);
   std::size_t recorded = 0;
   for (std::uint32_t id = 1; id < kCallNumbers; ++id) {
     recorded += cupti.records_call(cupti::kKindRuntime, id) ? 1 : 0;
@@ -221,20 +204,16 @@ TEST(CuptiSession, RecordsTheListedCallsAndNoOthers) {
     EXPECT_TRUE(cupti.records_call(cupti::kKindDriver, call.id)) << call.name;
 }
 
-TEST(CuptiSession, NumbersThatThisCuptiDoesNotKnowAreNoReduction) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
+TEST_F(CuptiSessionTest, NumbersThatThisCuptiDoesNotKnowAreNoReduction) {
   cupti.refuses = {{"-runtime 1023", Result::kInvalidParameter},
                    {"-driver 1022", Result::kUnknown}};
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
-  ASSERT_TRUE(session) << session.error().text();
+  const auto session = started();
+  ASSERT_TRUE(session);
   EXPECT_THAT((*session)->reduced(), IsEmpty());
   EXPECT_FALSE(cupti.records_call(cupti::kKindDriver, 1023)) << "others are left out still";
 }
 
-TEST(CuptiSession, OnlyOneAtATime) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
+TEST_F(CuptiSessionTest, OnlyOneAtATime) {
   auto first = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(first);
   const auto second = CuptiSession::start(cupti.api, {}, owner);
@@ -244,10 +223,8 @@ TEST(CuptiSession, OnlyOneAtATime) {
   EXPECT_TRUE(CuptiSession::start(cupti.api, {}, owner)) << "and another one afterwards";
 }
 
-TEST(CuptiSession, BuffersGoToTheOwnerAndDropsAreTold) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
+TEST_F(CuptiSessionTest, BuffersGoToTheOwnerAndDropsAreTold) {
+  const auto session = started();
   ASSERT_TRUE(session);
   EXPECT_EQ(cupti.ask_for_buffer(), owner.memory);
   cupti.dropped = 7;
@@ -257,10 +234,8 @@ TEST(CuptiSession, BuffersGoToTheOwnerAndDropsAreTold) {
   EXPECT_EQ(owner.dropped, 7U);
 }
 
-TEST(CuptiSession, StopWaitsForBuffersButNotForEver) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
+TEST_F(CuptiSessionTest, StopWaitsForBuffersButNotForEver) {
+  const auto session = started();
   ASSERT_TRUE(session);
   cupti.ask_for_buffer();
   cupti.keeps_buffers = true;
@@ -272,10 +247,8 @@ TEST(CuptiSession, StopWaitsForBuffersButNotForEver) {
   EXPECT_EQ(owner.done, 0);
 }
 
-TEST(CuptiSession, ARecordWithoutAnEndDoesNotCostItsWholeBuffer) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
+TEST_F(CuptiSessionTest, ARecordWithoutAnEndDoesNotCostItsWholeBuffer) {
+  const auto session = started();
   ASSERT_TRUE(session);
   cupti.ask_for_buffer();
   cupti.keeps_incomplete = true;
@@ -284,10 +257,8 @@ TEST(CuptiSession, ARecordWithoutAnEndDoesNotCostItsWholeBuffer) {
   EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 1"), 1);
 }
 
-TEST(CuptiSession, LateCallbacksGetABufferAndReachNobody) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  auto session = CuptiSession::start(cupti.api, {}, owner);
+TEST_F(CuptiSessionTest, LateCallbacksGetABufferAndReachNobody) {
+  auto session = started();
   ASSERT_TRUE(session);
   session->reset();
   std::uint8_t* const first = cupti.ask_for_buffer();
@@ -304,14 +275,12 @@ TEST(CuptiSession, LateCallbacksGetABufferAndReachNobody) {
 }
 
 // A barrier between a wait for 7 at 0x100 and a write of 8 to 0x200.
-TEST(CuptiSession, TellsOfTheValuesOfABatch) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
+TEST_F(CuptiSessionTest, TellsOfTheValuesOfABatch) {
   cupti.api.get_stream_id = [](void*, void*, std::uint8_t per_thread, std::uint32_t* id) {
     *id = 40U + per_thread;
     return Result::kSuccess;
   };
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
+  const auto session = started();
   ASSERT_TRUE(session);
   const cupti::BatchOperation operations[] = {{1, 0x100, 7, {}}, {6, 0, 0, {}}, {5, 0x200, 8, {}}};
   const cupti::BatchParameters batch{nullptr, 3, operations};
@@ -331,10 +300,8 @@ TEST(CuptiSession, TellsOfTheValuesOfABatch) {
   EXPECT_EQ(owner.values[1].context, 3U);
 }
 
-TEST(CuptiSession, TellsOfEndingContextsAndOwnFailures) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {}, owner);
+TEST_F(CuptiSessionTest, TellsOfEndingContextsAndOwnFailures) {
+  const auto session = started();
   ASSERT_TRUE(session);
   owner.session = session->get();
   cupti.ask_for_buffer();
@@ -352,9 +319,7 @@ TEST(CuptiSession, TellsOfEndingContextsAndOwnFailures) {
   EXPECT_EQ(owner.broken, "out of device memory");
 }
 
-TEST(CuptiSession, CallbacksOfManyThreadsDuringStopAreSafe) {
-  CuptiDouble cupti;
-  OwnerDouble owner;
+TEST_F(CuptiSessionTest, CallbacksOfManyThreadsDuringStopAreSafe) {
   for (int round = 0; round < 20; ++round) {
     auto session = CuptiSession::start(cupti.api, {}, owner);
     ASSERT_TRUE(session);

@@ -1,7 +1,6 @@
 // The table of recorded calls.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <set>
 
 #include "capture/record/cupti/traced_calls.hpp"

@@ -1,8 +1,6 @@
 // What each kind of record becomes. Every case runs twice: with a walker of the test's, and with
 // the walker of the real libcupti where one of CUDA 13.0 is installed; it needs no GPU.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <optional>
 
 #include "capture/record/decode/activity_decoder.hpp"
@@ -19,11 +17,8 @@ extern "C" __attribute__((visibility("default"))) const char* __asan_default_opt
 namespace bubblesim::capture {
 namespace {
 
-using testing::IsEmpty;
-using testing::SizeIs;
-using traces::CopyDirection;
-using traces::DeviceOpKind;
-using traces::HostCallKind;
+using testing::IsEmpty, testing::SizeIs;
+using traces::CopyDirection, traces::DeviceOpKind, traces::HostCallKind;
 
 constexpr std::uint32_t kLaunchKernel = 211;  ///< cudaLaunchKernel
 constexpr std::uint32_t kGetDevice = 17;      ///< of the runtime, not listed

@@ -1,8 +1,6 @@
 // What is wrong with a gate, and how much fits into it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
+#include <gmock/gmock.h>
 #include <thread>
 
 #include "capture/gate/gate_board.hpp"

@@ -1,6 +1,5 @@
 // What policies are told of the GPU, from a stand-in of NVML and without one.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "capture/live/live_plan.hpp"
 

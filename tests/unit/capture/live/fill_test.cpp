@@ -1,9 +1,7 @@
 // Two programs under a policy, and what becomes of one when the other ends. Signals to the tool:
 // tests/conformance/app/fill_test.cpp.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
+#include <gmock/gmock.h>
 #include <thread>
 
 #include "capture/live/run_fill.hpp"
@@ -15,8 +13,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
+using testing::Contains, testing::HasSubstr;
 
 std::string job(const std::string& words) { return std::string(LIVE_JOB) + " v2 " + words; }
 

@@ -1,11 +1,9 @@
 // The folder of a run.
 #include "capture/live/live_folder.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 
 namespace bubblesim::capture {
 namespace {

@@ -1,8 +1,6 @@
 // An unchanged program at the real gate: the shared object in it, a policy that PolicyHost drives
 // here.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <thread>
 
 #include "capture/clock/crew.hpp"
@@ -17,9 +15,7 @@ namespace bubblesim::capture {
 namespace {
 
 using program::WorkKind;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::ElementsAre, testing::HasSubstr, testing::IsEmpty;
 
 /// A host of the scripted policy for training (0) and a filler (1).
 class Gated {
@@ -68,6 +64,13 @@ class Gated {
     words.insert(words.begin(), LIVE_JOB);
     return words;
   }
+  /// Runs a job to its end.
+  [[nodiscard]] int run(const Variables& variables, std::vector<std::string> words) const {
+    return RunningJob(job(std::move(words)), variables).wait();
+  }
+  [[nodiscard]] int run(std::uint32_t client, std::vector<std::string> words) const {
+    return run(variables(client), std::move(words));
+  }
   [[nodiscard]] std::vector<std::string> reached() const {
     return driver_calls(scratch.path("driver"));
   }
@@ -107,9 +110,7 @@ TEST(Gate, AHeldLaunchWaitsUntilThePolicyReleasesIt) {
 TEST(Gate, ThePolicyHearsOfLaunchesAsTheyAre) {
   Gated gate;
   gate.policy.let_go(kAllLaunches);
-  RunningJob job(gate.job({"chain", "configured:1", "graph:1", "nccl:1", "memset:1", "exit:3"}),
-                 gate.variables(1));
-  EXPECT_EQ(job.wait(), 3);
+  EXPECT_EQ(gate.run(1, {"chain", "configured:1", "graph:1", "nccl:1", "memset:1", "exit:3"}), 3);
   ASSERT_TRUE(gate.hears(4));
   const auto heard = gate.policy.heard().launches;
   EXPECT_EQ(heard[0].blocks, 6U);
@@ -126,8 +127,7 @@ TEST(Gate, ThePolicyHearsOfLaunchesAsTheyAre) {
 
 TEST(Gate, TrainingTellsAndDoesNotWait) {
   Gated gate;  // which holds whatever asks
-  RunningJob job(gate.job({"v2", "launch:5"}), gate.variables(0));
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(0, {"v2", "launch:5"}), 0);
   EXPECT_TRUE(gate.hears(5));
   EXPECT_EQ(gate.reached().size(), 5U);
 }
@@ -137,8 +137,7 @@ TEST(Gate, WhatTheGateCostsIsTheWholeHook) {
   Gated gate;
   Variables variables = gate.variables(0);
   variables["FAKE_DRIVER_SIDE_US"] = "2000";
-  RunningJob job(gate.job({"v2", "launch:10"}), variables);
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(variables, {"v2", "launch:10"}), 0);
   EXPECT_GE(gate.live->counts(0).passing_ns, 40'000'000U);
 }
 
@@ -159,8 +158,7 @@ TEST(Gate, AWindowLimitsWhatIsOnTheDevice) {
   gate.policy.let_go(kAllLaunches);
   Variables variables = gate.variables(1);
   variables["FAKE_DRIVER_KERNEL_US"] = "5000";
-  RunningJob job(gate.job({"v2", "launch:6"}), variables);
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(variables, {"v2", "launch:6"}), 0);
   EXPECT_TRUE(gate.hears(6));
   EXPECT_EQ(gate.policy.heard().most_outstanding, 1U);
 }
@@ -171,16 +169,14 @@ TEST(Gate, AWindowLeavesCollectivesOut) {
   gate.policy.let_go(kAllLaunches);
   Variables variables = gate.variables(1);
   variables["FAKE_DRIVER_KERNEL_US"] = "300000";
-  RunningJob job(gate.job({"v2", "nccl:1", "custom:1", "launch:1"}), variables);
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(variables, {"v2", "nccl:1", "custom:1", "launch:1"}), 0);
   EXPECT_EQ(gate.live->counts(1).collectives, 2U);
   EXPECT_EQ(gate.live->counts(1).window_waits, 0U);
 }
 
 TEST(Gate, IterationsThatAProgramMarksAreHeard) {
   Gated gate;
-  RunningJob job(gate.job({"v2", "iterations:3"}), gate.variables(0));
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(0, {"v2", "iterations:3"}), 0);
   EXPECT_TRUE(becomes_true([&] { return gate.policy.heard().iterations.size() == 3; }));
   EXPECT_EQ(gate.policy.heard().iterations[2].number, 3U);
 }
@@ -188,8 +184,7 @@ TEST(Gate, IterationsThatAProgramMarksAreHeard) {
 TEST(Gate, AForkedChildGoesUngatedAndIsNamed) {
   Gated gate;
   gate.policy.let_go(kAllLaunches);
-  RunningJob job(gate.job({"dlsym", "launch:1", "fork:2", "launch:1"}), gate.variables(1));
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(1, {"dlsym", "launch:1", "fork:2", "launch:1"}), 0);
   EXPECT_EQ(gate.reached().size(), 4U);
   EXPECT_TRUE(gate.hears(2));
   EXPECT_EQ(gate.live->counts(1).ungated_processes, 1U);
@@ -276,9 +271,7 @@ TEST(Gate, ARestartedWorkerIsGatedAndItsPredecessorsWorkHasEnded) {
 TEST(Gate, AProcessThatBecomesAnotherProgramKeepsItsPlace) {
   Gated gate;
   gate.policy.let_go(kAllLaunches);
-  RunningJob job(gate.job({"dlsym", "launch:1", "exec", "launch:2", "exec", "launch:1"}),
-                 gate.variables(1));
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(1, {"dlsym", "launch:1", "exec", "launch:2", "exec", "launch:1"}), 0);
   EXPECT_TRUE(gate.hears(4));
   EXPECT_EQ(gate.live->counts(1).processes, 1U);
   EXPECT_EQ(gate.live->counts(1).ungated_processes, 0U);
@@ -316,8 +309,7 @@ TEST(Gate, AProcessThatExitsWhileAThreadIsHeldLeavesItsPlaceToo) {
 TEST(Gate, LaunchesOfStaticDestructorsGoOnUngated) {
   Gated gate(2);
   gate.policy.let_go(1);
-  RunningJob job(gate.job({"dlsym", "launch:1", "late:3"}), gate.variables(1));
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(1, {"dlsym", "launch:1", "late:3"}), 0);
   EXPECT_EQ(gate.reached().size(), 4U);
   EXPECT_EQ(gate.policy.launches(), 1U);
   EXPECT_EQ(gate.live->counts(1).undecided, 3U);
@@ -326,8 +318,7 @@ TEST(Gate, LaunchesOfStaticDestructorsGoOnUngated) {
 TEST(Gate, ADriverThatAProgramClosesStaysForTheGate) {
   Gated gate;
   gate.policy.let_go(kAllLaunches);
-  RunningJob job(gate.job({"dlsym", "launch:1", "reopen", "launch:1"}), gate.variables(1));
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(1, {"dlsym", "launch:1", "reopen", "launch:1"}), 0);
   EXPECT_EQ(gate.reached().size(), 2U);
 }
 
@@ -351,8 +342,7 @@ TEST(Gate, AContextThatEndsTakesItsEventsAlong) {
     Gated gate;
     Variables variables = gate.variables(0);
     variables["FAKE_DRIVER_KERNEL_US"] = "60000000";
-    RunningJob job(gate.job({"dlsym", "launch:2", "sleep:50", verb, "sleep:100"}), variables);
-    EXPECT_EQ(job.wait(), 0) << verb;
+    EXPECT_EQ(gate.run(variables, {"dlsym", "launch:2", "sleep:50", verb, "sleep:100"}), 0) << verb;
     EXPECT_EQ(gate.policy.heard().completions.size(), 2U) << verb;
   }
 }
@@ -360,8 +350,7 @@ TEST(Gate, AContextThatEndsTakesItsEventsAlong) {
 TEST(Gate, AProgramThatClearsItsEnvironmentMeanwhileIsGatedStill) {
   Gated gate;
   gate.policy.let_go(kAllLaunches);
-  RunningJob job(gate.job({"dlsym", "clear", "launch:2"}), gate.variables(1));
-  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.run(1, {"dlsym", "clear", "launch:2"}), 0);
   EXPECT_TRUE(gate.hears(2));
   EXPECT_EQ(gate.live->counts(1).kernels, 2U);
 }

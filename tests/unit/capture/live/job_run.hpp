@@ -2,10 +2,9 @@
 // reached the driver.
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 #include "sim/base/child_process.hpp"

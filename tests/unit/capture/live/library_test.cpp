@@ -1,12 +1,10 @@
 // The shared objects that jobs load, as a loader sees them.
-#include <dlfcn.h>
-#include <gmock/gmock.h>
-#include <gnu/libc-version.h>
-#include <gtest/gtest.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gnu/libc-version.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +12,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using testing::AnyOf;
-using testing::Each;
-using testing::StartsWith;
+using testing::AnyOf, testing::Each, testing::StartsWith;
 
 /// The lines that a tool of binutils prints, cut to their last word.
 std::vector<std::string> last_words(const std::string& command) {

@@ -2,11 +2,9 @@
 // functions, so that sanitizers can look at it.
 #include "capture/live/interpose/gate_link.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cstring>
+#include <gmock/gmock.h>
 #include <thread>
 
 #include "capture/clock/crew.hpp"
@@ -100,8 +98,7 @@ class Hosted {
 
 void launch(Link& link, int times, std::uintptr_t stream) {
   for (int i = 0; i < times; ++i) {
-    SeenLaunch seen{{}, reinterpret_cast<Stream>(stream), false,
-                    std::chrono::steady_clock::now()};
+    SeenLaunch seen{{}, reinterpret_cast<Stream>(stream), false, std::chrono::steady_clock::now()};
     link.before_launch(seen);
     link.after_launch(seen, kCuSuccess);
   }

@@ -2,7 +2,6 @@
 #include "capture/live/live_plan.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "capture/live/job_variables.hpp"
 #include "policies/builtin.hpp"
@@ -10,8 +9,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::HasSubstr, testing::IsEmpty;
 
 struct Planned {
   std::unique_ptr<policy::Policy> policy;

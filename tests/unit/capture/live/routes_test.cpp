@@ -1,10 +1,8 @@
 // By whatever route a program finds the driver's functions, its launches pass the gate on their
 // way.
 // A probe stands in the gate's place and writes down what it is told.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fstream>
+#include <gmock/gmock.h>
 
 #include "tests/unit/capture/live/job_run.hpp"
 #include "tests/unit/capture/live/wait_for.hpp"
@@ -12,9 +10,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Not;
+using testing::ElementsAre, testing::IsEmpty, testing::Not;
 
 /// A run of a job with the probe.
 struct Probed {

@@ -1,8 +1,6 @@
 // NVIDIA's own runtime before a stand-in of the driver, as far as that carries it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gmock/gmock.h>
 
 #include "tests/unit/capture/live/job_run.hpp"
 

@@ -10,8 +10,7 @@ ScriptedPolicy::Heard ScriptedPolicy::heard() const {
   return heard_;
 }
 
-policy::Sharing ScriptedPolicy::start(const policy::GpuInfo&,
-                                      std::span<const policy::ClientInfo>) {
+policy::Sharing ScriptedPolicy::start(const policy::GpuInfo&, std::span<const policy::ClientInfo>) {
   return {program::SharingMode::kTimeSliced};
 }
 

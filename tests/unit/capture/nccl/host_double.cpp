@@ -2,7 +2,6 @@
 
 #include <sys/syscall.h>
 #include <unistd.h>
-
 #include <utility>
 
 namespace bubblesim::capture {

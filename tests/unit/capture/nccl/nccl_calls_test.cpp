@@ -1,7 +1,6 @@
 #include "capture/record/nccl/nccl_calls.hpp"
 
 #include <gtest/gtest.h>
-
 #include <limits>
 
 namespace bubblesim::capture {

@@ -1,9 +1,8 @@
 #include "capture/record/nvtx/nccl_payload.hpp"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cstring>
+#include <gtest/gtest.h>
 #include <limits>
 
 namespace bubblesim::capture {

@@ -1,8 +1,7 @@
 #include "capture/record/nvtx/nvtx_injection.hpp"
 
-#include <gtest/gtest.h>
-
 #include <array>
+#include <gtest/gtest.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,8 +14,7 @@ namespace bubblesim::capture {
 namespace {
 
 using namespace nvtx_abi;
-using traces::CollectiveKind;
-using traces::CollectiveSource;
+using traces::CollectiveKind, traces::CollectiveSource;
 
 class Nvtx : public ::testing::Test {
  protected:

@@ -1,7 +1,6 @@
 #include "capture/record/nvtx/nvtx_text.hpp"
 
 #include <gtest/gtest.h>
-
 #include <random>
 
 namespace bubblesim::capture {

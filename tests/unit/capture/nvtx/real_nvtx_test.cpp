@@ -1,9 +1,8 @@
 // NVTX itself finds, loads and calls the tool.
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
 #include <cstddef>
 #include <cstdlib>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,8 +39,7 @@ static_assert(static_cast<int>(nvtx_abi::Core::kRangeEnd) == NVTX_CBID_CORE_Rang
 static_assert(static_cast<int>(nvtx_abi::Core2::kCreateW) == NVTX_CBID_CORE2_DomainCreateW);
 static_assert(static_cast<int>(nvtx_abi::Core2::kRegisterStringA) ==
               NVTX_CBID_CORE2_DomainRegisterStringA);
-static_assert(static_cast<int>(nvtx_abi::Payload::kRangePop) ==
-              NVTX3EXT_CBID_nvtxRangePopPayload);
+static_assert(static_cast<int>(nvtx_abi::Payload::kRangePop) == NVTX3EXT_CBID_nvtxRangePopPayload);
 static_assert(nvtx_abi::kPayloadModule == NVTX_EXT_PAYLOAD_MODULEID);
 static_assert(sizeof(nvtx_abi::SchemaEntry) == sizeof(nvtxPayloadSchemaEntry_t));
 static_assert(offsetof(nvtx_abi::SchemaEntry, offset) ==

@@ -1,6 +1,5 @@
 // A clock that steps: the policy's instants never decrease, and steps are counted.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "capture/policy_host/policy_host.hpp"
 #include "tests/unit/capture/policy_host/host_rig.hpp"

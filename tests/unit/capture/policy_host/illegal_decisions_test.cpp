@@ -1,8 +1,7 @@
 // Decisions that end a run: those that no hardware can carry out while a process runs, and two of
 // the session's own, as they come out of the host (all: tests/unit/sim/policy/session_test.cpp).
-#include <gtest/gtest.h>
-
 #include <functional>
+#include <gtest/gtest.h>
 #include <ostream>
 #include <stdexcept>
 

@@ -2,7 +2,6 @@
 #include "capture/policy_host/policy_host.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/unit/capture/policy_host/host_rig.hpp"
 
@@ -11,10 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using policy::Verdict;
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 using ::testing::Not;
 
 /// Holds fillers' launches, and releases one at each tick; ticks every 10 us from 10 us on.
@@ -335,8 +331,7 @@ TEST(PolicyHost, AClientThatGoesIsToldOnceAndItsLaunchesAreForgotten) {
 /// at 15 until its tick at 30; what comes after that tick tells again.
 TEST(PolicyHost, TrainingAsksWhileThePolicyWantsIt) {
   HostRig rig;
-  rig.policy.launch = [](const policy::LaunchInfo& launch, policy::Instant,
-                         policy::Actions& act) {
+  rig.policy.launch = [](const policy::LaunchInfo& launch, policy::Instant, policy::Actions& act) {
     if (launch.client != ClientId{0}) return policy::Verdict::kAdmit;
     EXPECT_EQ(launch.waits, launch.launch == 2);
     if (launch.launch == 1) act.set_asking(ClientId{0}, true);

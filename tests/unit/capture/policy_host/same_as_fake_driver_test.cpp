@@ -1,10 +1,8 @@
 // One scripted scenario, driven by sim/policy/testing's driver and through the gate by threads on a
 // clock of turns: every launch passes at the same instant.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <deque>
+#include <gmock/gmock.h>
 #include <ostream>
 #include <tuple>
 
@@ -26,8 +24,7 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
-using capture::HostTime;
-using capture::Turn;
+using capture::HostTime, capture::Turn;
 
 /// The device of one client: operations one after the other; tells of each end.
 class OneStream {

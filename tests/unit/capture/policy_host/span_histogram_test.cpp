@@ -1,8 +1,7 @@
 #include "capture/policy_host/policy_host.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 
 namespace bubblesim::capture {
 namespace {

@@ -1,9 +1,8 @@
 // Between CUPTI's callbacks and the writer, at every moment of a session.
 #include "capture/record/process/buffer_exchange.hpp"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
+#include <gtest/gtest.h>
 #include <thread>
 #include <vector>
 

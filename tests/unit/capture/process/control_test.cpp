@@ -1,16 +1,16 @@
 // The control socket: what it does, whom it hears, and that no peer can hold it up.
+#include <ctime>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <ctime>
 
 #include "capture/protocol/capture_request.hpp"
 #include "tests/unit/capture/process/job_process.hpp"
 
 namespace bubblesim::capture {
 namespace {
+
+using Control = JobTest;
 
 using ::testing::HasSubstr;
 using Names = std::vector<std::string>;
@@ -31,8 +31,7 @@ ControlCommand start_of(const std::string& output) {
   return start;
 }
 
-TEST(Control, AnIdleProcessSaysWhoItIsAndWritesNothing) {
-  const ScratchFolder folder;
+TEST_F(Control, AnIdleProcessSaysWhoItIsAndWritesNothing) {
   JobProcess job({"init", "launch:100", "hear"}, {{"RANK", "2"}, {"WORLD_SIZE", "4"}});
   const auto status = job.status();
   ASSERT_TRUE(status);
@@ -46,8 +45,7 @@ TEST(Control, AnIdleProcessSaysWhoItIsAndWritesNothing) {
   EXPECT_EQ(job.wait().error, "");
 }
 
-TEST(Control, StartsMarksAndStops) {
-  const ScratchFolder folder;
+TEST_F(Control, StartsMarksAndStops) {
   JobProcess job({"init", "say:here", "hear", "launch:500", "say:done", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
   const auto started = job.start(folder.path().string());
@@ -73,8 +71,7 @@ TEST(Control, StartsMarksAndStops) {
   EXPECT_EQ(recorded.trace.names[recorded.trace.markers[0].name], "warm now");
 }
 
-TEST(Control, ASecondStartIsRefusedAndAThirdAfterTheStopIsNot) {
-  const ScratchFolder folder;
+TEST_F(Control, ASecondStartIsRefusedAndAThirdAfterTheStopIsNot) {
   JobProcess job({"init", "say:here", "rate:30000:1000"}, {});
   ASSERT_TRUE(job.says("here"));
   ASSERT_TRUE(job.start(folder.path().string()));
@@ -88,12 +85,10 @@ TEST(Control, ASecondStartIsRefusedAndAThirdAfterTheStopIsNot) {
   ::usleep(50'000);
   ASSERT_TRUE(job.stop());
   (void)job.await(RecorderState::kIdle);
-  EXPECT_EQ(folder.files(),
-            (Names{"rank0.btr", "rank0.pid" + std::to_string(job.pid()) + ".btr"}));
+  EXPECT_EQ(folder.files(), (Names{"rank0.btr", "rank0.pid" + std::to_string(job.pid()) + ".btr"}));
 }
 
-TEST(Control, StopsAndStartsManyTimesWhileTheJobLaunches) {
-  const ScratchFolder folder;
+TEST_F(Control, StopsAndStartsManyTimesWhileTheJobLaunches) {
   JobProcess job({"init", "say:here", "rate:100000:200", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
   for (int i = 0; i < 8; ++i) {
@@ -105,7 +100,7 @@ TEST(Control, StopsAndStartsManyTimesWhileTheJobLaunches) {
   EXPECT_LE(folder.files().size(), 8U);
 }
 
-TEST(Control, AMarkOfNothingIsRefused) {
+TEST_F(Control, AMarkOfNothingIsRefused) {
   JobProcess job({"init", "hear"}, {});
   ControlCommand mark;
   mark.kind = ControlCommand::Kind::kMark;
@@ -113,8 +108,7 @@ TEST(Control, AMarkOfNothingIsRefused) {
   EXPECT_THAT(job.command(mark)->message, HasSubstr("nothing is being recorded"));
 }
 
-TEST(Control, StopsByItselfAfterTheDuration) {
-  const ScratchFolder folder;
+TEST_F(Control, StopsByItselfAfterTheDuration) {
   JobProcess job({"init", "say:here", "rate:60000:500", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
   ControlCommand start = start_of(folder.path().string());
@@ -125,8 +119,7 @@ TEST(Control, StopsByItselfAfterTheDuration) {
   EXPECT_LT(last.recorded, std::chrono::seconds(3));
 }
 
-TEST(Control, StopsByItselfWhenTheFileIsLongEnough) {
-  const ScratchFolder folder;
+TEST_F(Control, StopsByItselfWhenTheFileIsLongEnough) {
   JobProcess job({"init", "say:here", "hear", "threads:4:80000", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
   ControlCommand start = start_of(folder.path().string());
@@ -140,8 +133,7 @@ TEST(Control, StopsByItselfWhenTheFileIsLongEnough) {
 }
 
 // CUPTI takes 1.2 s to be set up, which is over by then; what the job does before is not in it.
-TEST(Control, StartsAtTheAppointedSecond) {
-  const ScratchFolder folder;
+TEST_F(Control, StartsAtTheAppointedSecond) {
   JobProcess job({"init", "say:here", "rate:60000:500"}, {{"FAKE_CUPTI", "subscribe_ms=1200"}});
   ASSERT_TRUE(job.says("here"));
   ControlCommand start = start_of(folder.path().string());
@@ -159,13 +151,11 @@ TEST(Control, StartsAtTheAppointedSecond) {
   EXPECT_LT(late, 1'000'000'000);
   ASSERT_FALSE(recorded.trace.host_calls.empty());
   for (const traces::HostCall& call : recorded.trace.host_calls) {
-    EXPECT_GE(to_ns(call.start.time_since_epoch()),
-              *start.start.start_at_unix_s * 1'000'000'000);
+    EXPECT_GE(to_ns(call.start.time_since_epoch()), *start.start.start_at_unix_s * 1'000'000'000);
   }
 }
 
-TEST(Control, AStopTakesBackAStartThatIsStillToCome) {
-  const ScratchFolder folder;
+TEST_F(Control, AStopTakesBackAStartThatIsStillToCome) {
   JobProcess job({"init", "hear"}, {});
   ControlCommand start = start_of(folder.path().string());
   start.start.delay = std::chrono::hours(1);
@@ -175,8 +165,7 @@ TEST(Control, AStopTakesBackAStartThatIsStillToCome) {
   EXPECT_EQ(folder.files(), Names{});
 }
 
-TEST(Control, AStatusIsAnsweredWhileCuptiTakesItsTime) {
-  const ScratchFolder folder;
+TEST_F(Control, AStatusIsAnsweredWhileCuptiTakesItsTime) {
   JobProcess job({"init", "say:here", "hear"}, {{"FAKE_CUPTI", "subscribe_ms=1500"}});
   ASSERT_TRUE(job.says("here"));
   ASSERT_TRUE(job.start(folder.path().string()));
@@ -185,8 +174,7 @@ TEST(Control, AStatusIsAnsweredWhileCuptiTakesItsTime) {
   (void)job.await(RecorderState::kIdle);
 }
 
-TEST(Control, StopsWhileAFlushIsUnderWay) {
-  const ScratchFolder folder;
+TEST_F(Control, StopsWhileAFlushIsUnderWay) {
   JobProcess job({"init", "say:here", "rate:60000:500"}, {{"FAKE_CUPTI", "flush_ms=400"}});
   ASSERT_TRUE(job.says("here"));
   ASSERT_TRUE(job.start(folder.path().string()));
@@ -196,7 +184,7 @@ TEST(Control, StopsWhileAFlushIsUnderWay) {
   EXPECT_GT(job.await(RecorderState::kIdle).records, 0U);
 }
 
-TEST(Control, NonsenseIsAnswered) {
+TEST_F(Control, NonsenseIsAnswered) {
   JobProcess job({"init", "hear"}, {});
   const int socket = connect_to(job.pid());
   for (const std::string message : {"", "{", "[]", "{\"command\":\"dance\"}", "\xff\xfe"}) {
@@ -212,7 +200,7 @@ TEST(Control, NonsenseIsAnswered) {
   ::close(socket);
 }
 
-TEST(Control, APeerThatNeverReadsIsCutOffAndOthersAreHeard) {
+TEST_F(Control, APeerThatNeverReadsIsCutOffAndOthersAreHeard) {
   JobProcess job({"init", "hear"}, {});
   const int rude = connect_to(job.pid());
   const std::string status = encode(ControlCommand{});
@@ -226,7 +214,7 @@ TEST(Control, APeerThatNeverReadsIsCutOffAndOthersAreHeard) {
   ::close(rude);
 }
 
-TEST(Control, OfMorePeersThanThereIsRoomForTheLongestSilentIsCutOff) {
+TEST_F(Control, OfMorePeersThanThereIsRoomForTheLongestSilentIsCutOff) {
   JobProcess job({"init", "hear"}, {});
   std::vector<int> peers;
   const std::string status = encode(ControlCommand{});
@@ -241,7 +229,7 @@ TEST(Control, OfMorePeersThanThereIsRoomForTheLongestSilentIsCutOff) {
   EXPECT_TRUE(job.status());
 }
 
-TEST(Control, AnotherUserIsRefusedInASentence) {
+TEST_F(Control, AnotherUserIsRefusedInASentence) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   JobProcess job({"init", "hear"}, {});
   ASSERT_TRUE(job.status());
@@ -259,8 +247,7 @@ TEST(Control, AnotherUserIsRefusedInASentence) {
   ::close(socket);
 }
 
-TEST(Control, ListensOnAPathTooAndRemovesItAtTheEnd) {
-  const ScratchFolder folder;
+TEST_F(Control, ListensOnAPathTooAndRemovesItAtTheEnd) {
   JobProcess job({"init", "hear"}, {{kEnvSocketFolder, folder.path().string()}});
   ASSERT_TRUE(job.status());
   const auto path = path_address(folder.path().string(), ::geteuid(), job.pid());
@@ -271,13 +258,12 @@ TEST(Control, ListensOnAPathTooAndRemovesItAtTheEnd) {
   EXPECT_TRUE(decode_status(ask(socket, encode(ControlCommand{}))));
   ::close(socket);
   job.tell();
-  const JobEnd end = job.wait();
+  end = job.wait();
   EXPECT_EQ(end.code, 0) << end.error;
   EXPECT_EQ(folder.files(), Names{});
 }
 
-TEST(Control, OnlyTheProgramNamedIsThereAtAll) {
-  const ScratchFolder folder;
+TEST_F(Control, OnlyTheProgramNamedIsThereAtAll) {
   const Variables other = recording_to(folder, {{kEnvOnly, "python3"}});
   EXPECT_EQ(run_job({"init", "launch:10", "sleep:200"}, other).error, "");
   EXPECT_EQ(folder.files(), Names{});

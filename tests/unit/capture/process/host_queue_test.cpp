@@ -1,7 +1,6 @@
 // The queue between threads of the job and the writer.
-#include <gtest/gtest.h>
-
 #include <atomic>
+#include <gtest/gtest.h>
 #include <string>
 #include <thread>
 #include <vector>

@@ -1,13 +1,13 @@
 // Starts a fake job with the recorder in it, talks to it, waits for it and reads its recording.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <filesystem>
+#include <gtest/gtest.h>
 #include <map>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 #include "capture/protocol/capture_request.hpp"
@@ -89,6 +89,25 @@ struct Recorded {
   [[nodiscard]] std::size_t markers(traces::MarkerKind kind) const;
 };
 [[nodiscard]] Recorded read_recording(const std::string& path);
+
+/// A job that records into a folder of its own, runs to its end and is read.
+class JobTest : public testing::Test {
+ protected:
+  const JobEnd& run(const std::vector<std::string>& verbs, const Variables& more = {}) {
+    return end = run_job(verbs, recording_to(folder, more));
+  }
+  void succeed(const std::vector<std::string>& verbs, const Variables& more = {}) {
+    EXPECT_EQ(run(verbs, more).code, 0) << end.error;
+  }
+  [[nodiscard]] Recorded record(const std::vector<std::string>& verbs, const Variables& more = {},
+                                const std::string& file = "rank0.btr") {
+    succeed(verbs, more);
+    return read_recording(folder.file(file));
+  }
+
+  const ScratchFolder folder;
+  JobEnd end;  ///< of the last job
+};
 
 /// Connects to the recorder of a process; -1: no recorder listens.
 [[nodiscard]] int connect_to(pid_t process);

@@ -1,11 +1,9 @@
 // The shared object as a loader sees it: what it shows. What it needs:
 // tests/unit/capture/live/library_test.cpp.
-#include <elf.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
+#include <elf.h>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -13,10 +11,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using ::testing::AnyOf;
-using ::testing::Contains;
-using ::testing::Each;
-using ::testing::StartsWith;
+using ::testing::AnyOf, ::testing::Contains, ::testing::Each, ::testing::StartsWith;
 
 /// The sections of a 64-bit ELF file that say how it is loaded.
 class ElfFile {

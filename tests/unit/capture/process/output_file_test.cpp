@@ -1,11 +1,10 @@
 // Names of recordings; no file that is there is ever touched.
 #include "capture/record/process/output_file.hpp"
 
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
 
 namespace bubblesim::capture {
 namespace {

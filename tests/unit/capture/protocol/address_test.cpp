@@ -1,10 +1,8 @@
 // Where recorders listen.
 #include "capture/protocol/capture_request.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstddef>
+#include <gmock/gmock.h>
 
 namespace bubblesim::capture {
 namespace {

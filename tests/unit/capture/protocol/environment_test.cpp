@@ -1,16 +1,13 @@
 // Requests in the environment of a job.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
+#include <gmock/gmock.h>
 
 #include "capture/protocol/capture_request.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 using namespace std::chrono_literals;
 
 using Variables = std::map<std::string, std::string>;
@@ -39,8 +36,7 @@ Variables with(const char* name, const std::string& value) {
 
 TEST(Environment, WithoutStartNothingIsAsked) {
   EXPECT_EQ(good({}), Request{});
-  EXPECT_EQ(good({{kEnvOutput, "/data/run"}, {kEnvDuration, "nonsense"}}),
-            Request{});
+  EXPECT_EQ(good({{kEnvOutput, "/data/run"}, {kEnvDuration, "nonsense"}}), Request{});
   EXPECT_EQ(good({{kEnvStart, ""}}), Request{});
 }
 

@@ -1,16 +1,13 @@
 // Messages of the control socket: what is written is read back, what is hostile is named.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
+#include <gmock/gmock.h>
 
 #include "capture/protocol/capture_request.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 using namespace std::chrono_literals;
 using Kind = ControlCommand::Kind;
 

@@ -1,7 +1,6 @@
 #include "capture/replay/job_runner.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/unit/capture/replay/stage.hpp"
 

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "capture/replay/job_runner.hpp"
 #include "tests/unit/capture/replay/stage.hpp"
@@ -8,8 +7,7 @@ namespace bubblesim::capture {
 namespace {
 
 using namespace testing;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 using Us = std::chrono::microseconds;
 using enum program::StepKind;
 
@@ -53,8 +51,7 @@ TEST(JobService, OfflineThereIsAlwaysANextBatch) {
 
 TEST(JobService, OnlineABatchStartsWhenItIsFullOrRipeAndTheProgramIdle) {
   Stage stage;
-  const ReplayEnd end =
-      stage.run(service(online({Us(0), Us(1), Us(2), Us(30)}, 2, Us(5))));
+  const ReplayEnd end = stage.run(service(online({Us(0), Us(1), Us(2), Us(30)}, 2, Us(5))));
   // {0, 1} is full at 1; {2} is ripe at 7 and the program free at 21; {30} is ripe at 35.
   ASSERT_EQ(end.record.requests.size(), 4U);
   std::vector<std::int64_t> starts, ends;

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/unit/capture/replay/stage.hpp"
 
@@ -7,8 +6,7 @@ namespace bubblesim::capture {
 namespace {
 
 using namespace testing;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 using Us = std::chrono::microseconds;
 using enum program::StepKind;
 

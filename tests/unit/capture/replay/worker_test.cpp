@@ -1,14 +1,12 @@
 #include "capture/replay/worker.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "capture/clock/host_clock.hpp"
 #include "capture/replay/control_segment.hpp"
@@ -19,8 +17,7 @@ namespace bubblesim::capture {
 namespace {
 
 using namespace testing;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 using Us = std::chrono::microseconds;
 using enum program::StepKind;
 

@@ -2,9 +2,8 @@
 // write plans.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <atomic>
+#include <gtest/gtest.h>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -67,8 +66,7 @@ class CudaBench : public ::testing::Test {
   /// Opens and prepares with the listener.
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> prepare(Device& device, DeviceListener* listener);
-  void launch(std::uint32_t op, std::uint32_t count = 1, std::uint64_t pass = 0,
-              double factor = 1);
+  void launch(std::uint32_t op, std::uint32_t count = 1, std::uint64_t pass = 0, double factor = 1);
   /// Closes, so that all was told.
   [[nodiscard]] Result<void> close();
   [[nodiscard]] std::uint64_t counted(const char* name) const;

@@ -123,9 +123,7 @@ static_assert(offsetof(DeviceResource, sm_count) == offsetof(CUdevResource, sm))
 SAME(green_stream, cuGreenCtxStreamCreate);
 #endif
 
-TEST(DriverAbi, IsThatOfTheHeaderWhereThereIsOne) {
-  EXPECT_GE(CUDA_VERSION, 12000);
-}
+TEST(DriverAbi, IsThatOfTheHeaderWhereThereIsOne) { EXPECT_GE(CUDA_VERSION, 12000); }
 
 }  // namespace
 }  // namespace bubblesim::capture::cuda

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "capture/replay/cuda/driver.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/capture/replay_cuda/cuda_bench.hpp"
 
 namespace bubblesim::capture {
@@ -12,31 +13,23 @@ using ::testing::HasSubstr;
 
 TEST_F(CudaBench, ADriverThatIsNotThereIsAFault) {
   options_.library = "/nonexistent/libcuda.so.1";
-  const auto opened = open();
-  ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().text(), HasSubstr("there is no CUDA driver on this machine"));
+  EXPECT_THAT(error_of(open()).text(), HasSubstr("there is no CUDA driver on this machine"));
 }
 
 TEST_F(CudaBench, ALibraryThatIsNoDriverOfTodayIsAFaultThatNamesTheFunction) {
   options_.library = "libm.so.6";
-  const auto opened = open();
-  ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().text(), HasSubstr("has no cuInit; expected a driver of CUDA 12"));
+  EXPECT_THAT(error_of(open()).text(), HasSubstr("has no cuInit; expected a driver of CUDA 12"));
 }
 
 TEST_F(CudaBench, AGpuThatIsNotThereIsAFault) {
-  const auto opened = open_cuda_device(3, clock_, options_);
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().text(), "no GPU 3: the driver has 1");
+  EXPECT_EQ(error_of(open_cuda_device(3, clock_, options_)).text(), "no GPU 3: the driver has 1");
 }
 
 TEST_F(CudaBench, SmsOfAJobsOwnFromADriverThatRefusesAreAFault) {
   fake_driver::set_green_contexts_broken(true);
   plan_.sms = 16;
   kernel(10us);
-  const auto opened = open();
-  ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().text(), HasSubstr("cuDeviceGetDevResource"));
+  EXPECT_THAT(error_of(open()).text(), HasSubstr("cuDeviceGetDevResource"));
 }
 
 TEST_F(CudaBench, ADeviceThatHangsEndsWaitsAndIsAFault) {
@@ -49,9 +42,7 @@ TEST_F(CudaBench, ADeviceThatHangsEndsWaitsAndIsAFault) {
   device_->wait_all();
   EXPECT_EQ(device_->in_flight(), 0U);
   EXPECT_TRUE(device_->counters().has_error());
-  const auto closed = close();
-  ASSERT_FALSE(closed);
-  EXPECT_THAT(closed.error().text(), HasSubstr("it hangs (op 0, execution 1, begun)"));
+  EXPECT_THAT(error_of(close()).text(), HasSubstr("it hangs (op 0, execution 1, begun)"));
   EXPECT_TRUE(listener_.told().empty());
 }
 
@@ -63,9 +54,7 @@ TEST_F(CudaBench, ADeviceWhoseRecordsAreLostIsNotSaidToHang) {
   fake_driver::lose_records();
   launch(op, 1, 1);
   device_->wait_all();
-  const auto closed = close();
-  ASSERT_FALSE(closed);
-  EXPECT_THAT(closed.error().text(),
+  EXPECT_THAT(error_of(close()).text(),
               HasSubstr("and 1 are in flight: its streams are done, so records are lost "
                         "(op 0, execution 2, begun)"));
 }
@@ -76,17 +65,13 @@ TEST_F(CudaBench, AnErrorThatSticksToTheContextEndsWaitsAndIsAFault) {
   fake_driver::break_device(cuda::Status::kLaunchFailed);
   launch(op);
   device_->wait_all();
-  const auto closed = close();
-  ASSERT_FALSE(closed);
-  EXPECT_THAT(closed.error().text(), HasSubstr("cuStreamQuery: the fake's failure (719)"));
+  EXPECT_THAT(error_of(close()).text(), HasSubstr("cuStreamQuery: the fake's failure (719)"));
 }
 
 TEST_F(CudaBench, ADeviceThatHangsWhileItIsMeasuredIsAFaultOfPrepare) {
   fake_driver::hang_device();
   kernel(100us);
-  const auto opened = open();
-  ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().text(), HasSubstr("gemm: Fake H100 does not answer"));
+  EXPECT_THAT(error_of(open()).text(), HasSubstr("gemm: Fake H100 does not answer"));
 }
 
 /// Every function of the table, failing at its first and at a later call.

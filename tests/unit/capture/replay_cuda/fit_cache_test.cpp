@@ -1,11 +1,10 @@
 // Fits in a file.
 #include "capture/replay/cuda/stand_in_fit.hpp"
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/unit/capture/replay_cuda/facts.hpp"
 

@@ -1,10 +1,9 @@
 // Lines through measured durations.
 #include "capture/replay/cuda/stand_in_fit.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 
 namespace bubblesim::capture::cuda {
 namespace {

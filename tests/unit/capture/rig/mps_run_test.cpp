@@ -1,11 +1,10 @@
 // Runs with a daemon of MPS, which is a script here.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
+#include <gmock/gmock.h>
 
 #include "capture/rig/rig.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/capture/substrate/mps_script.hpp"
 
 namespace bubblesim::capture {
@@ -45,9 +44,7 @@ TEST_F(MpsRun, AClientThatCannotRunSaysWhatItWasGiven) {
     setup_.jobs[i].plan.client = ClientId{i};
     setup_.jobs[i].sm_percentage = 58;
   }
-  const auto result = run_rig(place_, setup_, {}, {});
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().text(),
+  EXPECT_THAT(error_of(run_rig(place_, setup_, {}, {})).text(),
               HasSubstr("exited with 1; clients of MPS: 14, this one with 58 % and "
                         "CUDA_DEVICE_MAX_CONNECTIONS=4"));
 }

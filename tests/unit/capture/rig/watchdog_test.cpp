@@ -1,9 +1,8 @@
 #include "capture/rig/worker_process.hpp"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <chrono>
+#include <gtest/gtest.h>
 #include <thread>
 
 namespace bubblesim::capture {

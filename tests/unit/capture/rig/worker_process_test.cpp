@@ -1,14 +1,12 @@
 #include "capture/rig/worker_process.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <signal.h>
 #include <thread>
+#include <unistd.h>
 
 namespace bubblesim::capture {
 namespace {
@@ -83,8 +81,7 @@ TEST_F(WorkerProcessTest, SignalsOfTheTerminalDoNotReachIt) {
 TEST_F(WorkerProcessTest, AProgramThatIsNotThereIsAFault) {
   const auto worker = WorkerProcess::start({"/nowhere/program"}, {}, said());
   ASSERT_FALSE(worker);
-  EXPECT_EQ(worker.error().text(),
-            "/nowhere/program: found no such command");
+  EXPECT_EQ(worker.error().text(), "/nowhere/program: found no such command");
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 // Ids of the recorder's tables, and what goes into the file when.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "capture/record/store/record_tables.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
-using testing::IsEmpty;
-using testing::SizeIs;
+using testing::IsEmpty, testing::SizeIs;
 
 TEST(RecordTables, IdsAreInOrderOfFirstUse) {
   RecordTables tables;
@@ -83,8 +81,7 @@ TEST(RecordTables, AStreamIsKnownByItsContext) {
   EXPECT_EQ(tables.stream(1, 2, 7).value, 1U);
   EXPECT_EQ(tables.stream(1, 3, 7).value, 2U);
   EXPECT_EQ(tables.stream(0, 2, 7).value, 1U);
-  const auto streams = tables.take_new().streams;
-  EXPECT_EQ(streams[1].device, 1U);
+  EXPECT_EQ(tables.take_new().streams[1].device, 1U);
 }
 
 TEST(RecordTables, NamesAndPrioritiesComeBeforeTheFileHasTheEntry) {

@@ -1,9 +1,7 @@
 // The file of a recording: what was appended is read back, also when the recorder was killed.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdio>
 #include <filesystem>
+#include <gmock/gmock.h>
 #include <memory>
 
 #include "capture/record/store/trace_store.hpp"
@@ -12,8 +10,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using testing::IsEmpty;
-using testing::SizeIs;
+using testing::IsEmpty, testing::SizeIs;
 
 class Storing : public testing::Test {
  protected:

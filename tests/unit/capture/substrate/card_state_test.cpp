@@ -1,10 +1,9 @@
 // The card as NVML shows it, and what changed of it.
 #include "capture/substrate/card_state.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/fault.hpp"
 
 #include <cstdlib>
+#include <gmock/gmock.h>
 
 namespace bubblesim::capture {
 namespace {
@@ -44,9 +43,7 @@ TEST(CardState, WhatACardOrAnNvmlDoesNotSayStaysUnknown) {
 
 TEST(CardState, ACardThatIsNotThereIsAFaultThatListsThem) {
   const auto reader = CardReader::open(FAKE_NVML);
-  const auto card = (*reader)->read("7");
-  ASSERT_FALSE(card);
-  EXPECT_EQ(card.error().text(), "no GPU '7'; there are: 0 (GPU-a), 1 (GPU-b)");
+  EXPECT_EQ(error_of((*reader)->read("7")).text(), "no GPU '7'; there are: 0 (GPU-a), 1 (GPU-b)");
 }
 
 TEST(CardState, ALibraryThatIsNotThereOrNoNvmlIsAFault) {

@@ -1,7 +1,5 @@
 // Environments of workers.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <utility>
 #include <vector>
 

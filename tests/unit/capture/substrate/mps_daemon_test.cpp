@@ -1,16 +1,15 @@
 // A private MPS daemon: a shell script in its place, on PATH.
 #include "capture/substrate/mps_daemon.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <signal.h>
 #include <thread>
+#include <unistd.h>
 
+#include "tests/fault.hpp"
 #include "tests/unit/capture/substrate/mps_script.hpp"
 
 namespace bubblesim::capture {
@@ -83,24 +82,21 @@ TEST_F(Mps, ADaemonThatDoesNotQuitIsKilledAndThatIsAFault) {
 
 TEST_F(Mps, WithoutTheProgramItIsAFault) {
   settings_.environment = {{"PATH", settings_.folder}};
-  const auto daemon = MpsDaemon::start(settings_);
-  ASSERT_FALSE(daemon);
-  EXPECT_THAT(daemon.error().text(), HasSubstr("no nvidia-cuda-mps-control in PATH"));
+  EXPECT_THAT(error_of(MpsDaemon::start(settings_)).text(),
+              HasSubstr("no nvidia-cuda-mps-control in PATH"));
 }
 
 TEST_F(Mps, ADaemonThatCannotStartIsAFaultWithWhatItSaid) {
   program("#!/bin/sh\necho no device\nexit 3\n");
-  const auto daemon = MpsDaemon::start(settings_);
-  ASSERT_FALSE(daemon);
-  EXPECT_THAT(daemon.error().text(), HasSubstr("did not start (exit 3): no device"));
+  EXPECT_THAT(error_of(MpsDaemon::start(settings_)).text(),
+              HasSubstr("did not start (exit 3): no device"));
   EXPECT_FALSE(std::filesystem::exists(settings_.folder + "/mps-pipe"));
 }
 
 TEST_F(Mps, ADaemonThatDoesNotAnswerIsEndedAndAFault) {
   program("#!/bin/sh\n[ \"$1\" = -d ] && exit 0\necho cannot connect\nexit 1\n");
-  const auto daemon = MpsDaemon::start(settings_);
-  ASSERT_FALSE(daemon);
-  EXPECT_THAT(daemon.error().text(), HasSubstr("started, and does not answer (exit 1)"));
+  EXPECT_THAT(error_of(MpsDaemon::start(settings_)).text(),
+              HasSubstr("started, and does not answer (exit 1)"));
 }
 
 TEST_F(Mps, ADaemonThatWasThereBeforeIsNamedAndLeftAlone) {

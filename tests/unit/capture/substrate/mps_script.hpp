@@ -1,10 +1,9 @@
 // A shell script in place of nvidia-cuda-mps-control: a sleeping process stands for the daemon.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <fstream>
 #include <string>
+#include <sys/stat.h>
 
 namespace bubblesim::capture {
 

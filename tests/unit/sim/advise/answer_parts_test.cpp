@@ -1,7 +1,6 @@
 // Lines of an answer that is made by hand.
 #include <fstream>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sstream>
 
 #include "policies/builtin.hpp"
@@ -13,8 +12,7 @@ namespace bubblesim::advise {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 policy::PolicySpec named(const std::string& name) {
   policy::PolicySpec spec;

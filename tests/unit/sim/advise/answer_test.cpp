@@ -1,12 +1,11 @@
 // Answers to questions about generated jobs, whose best is known by construction.
 #include "sim/advise/answer.hpp"
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <stdexcept>
 #include <thread>
 
@@ -22,6 +21,12 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 const std::string kConfigs = std::string(BUBBLESIM_SOURCE_DIR) + "/configs";
+
+std::string text_of(const Errors& faults) {
+  std::string text;
+  for (const Error& fault : faults) text += fault.text() + "\n";
+  return text;
+}
 
 /// A job of one rank in a folder of its own, and a filler of kernels of one length.
 class AnswerTest : public ::testing::Test {
@@ -61,6 +66,13 @@ class AnswerTest : public ::testing::Test {
     return out;
   }
 
+  /// Puts values at places of the base.
+  static void set(Question& question, const std::vector<std::pair<std::string, Json>>& values) {
+    Json base = Json::parse(question.base);
+    for (const auto& [place, value] : values) base[Json::json_pointer(place)] = value;
+    question.base = base.dump();
+  }
+
   CheckedResult<Advice> ask(const Question& question, std::size_t threads = 2,
                             store::ResultsStore* store = nullptr) const {
     AnswerOptions options;
@@ -69,6 +81,20 @@ class AnswerTest : public ::testing::Test {
     options.threads = threads;
     options.store = store;
     return answer(question, registry_, options);
+  }
+
+  std::string fault_of(const Question& question) const {
+    const auto advice = ask(question);
+    return advice ? "no fault" : text_of(advice.error());
+  }
+
+  /// Of a fault that says how many requests a second the service serves; 0: it is another one.
+  double served_alone(const Question& question) const {
+    const std::string text = fault_of(question);
+    const std::string before = "found 1000, and the service serves ";
+    const std::size_t found = text.find(before);
+    EXPECT_NE(found, std::string::npos) << text;
+    return found == std::string::npos ? 0 : std::stod(text.substr(found + before.size()));
   }
 
   /// So many kernels on all SMs, each of this length.
@@ -88,10 +114,7 @@ TEST_F(AnswerTest, trials_hold_ten_passes_and_policies_that_have_settled) {
   write_job(2ms, 100us);
   write_filler("long.csv", 500, 1ms);
   Question asked = question("long.csv");
-  Json base = Json::parse(asked.base);
-  base["duration"] = "20s";
-  base["warmup"] = "5s";
-  asked.base = base.dump();
+  set(asked, {{"/duration", "20s"}, {"/warmup", "5s"}});
   asked.budget = 100ms;
   asked.system.policies = {"exclusive", "mps", "tgs"};
   const auto advice = ask(asked);
@@ -116,10 +139,7 @@ TEST_F(AnswerTest, ends_in_the_middle_of_a_run_when_it_is_stopped) {
   write_job(2ms, 100us);
   write_filler("short.csv", 5, 1ms);
   Question asked = question("short.csv");
-  Json base = Json::parse(asked.base);
-  base["duration"] = "86400s";
-  base["warmup"] = "5s";
-  asked.base = base.dump();
+  set(asked, {{"/duration", "86400s"}, {"/warmup", "5s"}});
   std::atomic<bool> stop{false};
   std::thread stopper([&stop] {
     std::this_thread::sleep_for(200ms);
@@ -136,34 +156,20 @@ TEST_F(AnswerTest, ends_in_the_middle_of_a_run_when_it_is_stopped) {
   EXPECT_TRUE(advice ? advice->stopped : advice.error().front().message.starts_with("stopped"));
 }
 
-std::string text_of(const Errors& faults) {
-  std::string text;
-  for (const Error& fault : faults) text += fault.text() + "\n";
-  return text;
-}
-
 // A server of four sequences at a time, all of 16 prompt and 300 output tokens, which end together
 // after 72.5 ms: 4 / 0.0725 = 55.2 requests a second. A ninth of the run measures from 56 to
 // 111 ms, where one such four ends: 4 / 0.0556 = 72.
 TEST_F(AnswerTest, what_a_language_model_serves_alone_is_no_matter_of_the_length_of_runs) {
   write_job(2ms, 100us);
   Question asked = question("");
-  Json base = Json::parse(asked.base);
-  base["duration"] = "1s";
-  base["fillers"][0]["program"] = Json::parse(R"({"model": "llama-68m", "decode": "graph",
-      "engine": {"max_model_len": 1024, "max_num_seqs": 4, "kv_blocks": 600},
-      "requests": {"prompt_tokens": 16, "output_tokens": 300}})");
-  base["fillers"][0]["mode"] = "online";
-  base["fillers"][0]["arrivals"] = {{"process", "poisson"}, {"rate_per_s", 1000}};
-  asked.base = base.dump();
+  set(asked, {{"/duration", "1s"},
+              {"/fillers/0/program", Json::parse(R"({"model": "llama-68m", "decode": "graph",
+                   "engine": {"max_model_len": 1024, "max_num_seqs": 4, "kv_blocks": 600},
+                   "requests": {"prompt_tokens": 16, "output_tokens": 300}})")},
+              {"/fillers/0/mode", "online"},
+              {"/fillers/0/arrivals", {{"process", "poisson"}, {"rate_per_s", 1000}}}});
   asked.load = Load::kAsGiven;
-  const auto advice = ask(asked);
-  ASSERT_FALSE(advice);
-  const std::string text = text_of(advice.error());
-  const std::string before = "found 1000, and the service serves ";
-  const std::size_t found = text.find(before);
-  ASSERT_NE(found, std::string::npos) << text;
-  EXPECT_NEAR(std::stod(text.substr(found + before.size())), 55.2, 0.02 * 55.2) << text;
+  EXPECT_NEAR(served_alone(asked), 55.2, 0.02 * 55.2);
 }
 
 // A pass of two kernels of 50 ms: 10 requests a second. A ninth of the short run measures from 56
@@ -174,18 +180,9 @@ TEST_F(AnswerTest, what_whole_passes_serve_alone_is_no_matter_of_the_length_of_r
   for (const char* length : {"2s", "20s"}) {
     Question asked =
         question("long.csv", R"(, "arrivals": {"process": "poisson", "rate_per_s": 1000})");
-    Json base = Json::parse(asked.base);
-    base["duration"] = length;
-    base["fillers"][0]["mode"] = "online";
-    asked.base = base.dump();
+    set(asked, {{"/duration", length}, {"/fillers/0/mode", "online"}});
     asked.load = Load::kAsGiven;
-    const auto advice = ask(asked);
-    ASSERT_FALSE(advice);
-    const std::string text = text_of(advice.error());
-    const std::string before = "found 1000, and the service serves ";
-    const std::size_t found = text.find(before);
-    ASSERT_NE(found, std::string::npos) << text;
-    EXPECT_NEAR(std::stod(text.substr(found + before.size())), 10, 0.01 * 10) << text;
+    EXPECT_NEAR(served_alone(asked), 10, 0.01 * 10);
   }
 }
 
@@ -193,9 +190,7 @@ TEST_F(AnswerTest, what_whole_passes_serve_alone_is_no_matter_of_the_length_of_r
 TEST_F(AnswerTest, a_filler_that_no_run_is_long_enough_for_is_told_at_once) {
   write_job(2ms, 100us);
   write_filler("long.csv", 1, 4s);
-  const auto advice = ask(question("long.csv"));
-  ASSERT_FALSE(advice);
-  EXPECT_THAT(text_of(advice.error()),
+  EXPECT_THAT(fault_of(question("long.csv")),
               HasSubstr("/duration: filler fill completes no request in 1.5s with a GPU of its "
                         "own; expected a longer run, or shorter requests"));
 }
@@ -248,10 +243,7 @@ TEST_F(AnswerTest, a_policy_that_always_throws_is_a_fault_as_of_a_run) {
   registry_.add(broken);
   Question two = question("short.csv");
   two.system.policies = {"mps", "broken"};
-  const auto advice = ask(two);
-  ASSERT_FALSE(advice);
-  EXPECT_EQ(text_of(advice.error()),
-            "policy broken: threw an exception: cannot be made today\n");
+  EXPECT_EQ(fault_of(two), "policy broken: threw an exception: cannot be made today\n");
 }
 
 // Kernels of 3 ms are in training's way wherever it comes back to them: only a policy that is told
@@ -293,18 +285,11 @@ TEST_F(AnswerTest, a_filler_that_fits_nowhere_is_told_at_once) {
   write_job(6ms, 100us);
   write_filler("short.csv", 20, 50us);
   Question large = question("short.csv");
-  Json base = Json::parse(large.base);
-  base["fillers"][0]["memory"] = "36GB";
-  large.base = base.dump();
-  const auto advice = ask(large);
-  ASSERT_FALSE(advice);
-  EXPECT_THAT(text_of(advice.error()), HasSubstr("/fillers/0/memory: filler fill needs 36.0 GB, "
-                                                 "and no GPU has more than 34.5 GB free"));
-  base["training"]["memory"] = "60GB";
-  large.base = base.dump();
-  const auto job = ask(large);
-  ASSERT_FALSE(job);
-  EXPECT_THAT(text_of(job.error()), HasSubstr("devices on which it fits: a100-80gb"));
+  set(large, {{"/fillers/0/memory", "36GB"}});
+  EXPECT_THAT(fault_of(large), HasSubstr("/fillers/0/memory: filler fill needs 36.0 GB, "
+                                         "and no GPU has more than 34.5 GB free"));
+  set(large, {{"/training/memory", "60GB"}});
+  EXPECT_THAT(fault_of(large), HasSubstr("devices on which it fits: a100-80gb"));
 }
 
 TEST_F(AnswerTest, a_latency_that_the_service_alone_does_not_keep_is_told_at_once) {
@@ -312,13 +297,9 @@ TEST_F(AnswerTest, a_latency_that_the_service_alone_does_not_keep_is_told_at_onc
   write_filler("service.csv", 20, 500us);
   Question fast =
       question("service.csv", R"(, "arrivals": {"process": "poisson", "rate_per_s": 1})");
-  Json base = Json::parse(fast.base);
-  base["fillers"][0]["mode"] = "online";
-  fast.base = base.dump();
+  set(fast, {{"/fillers/0/mode", "online"}});
   fast.limits.p95 = 5ms;
-  const auto advice = ask(fast);
-  ASSERT_FALSE(advice);
-  EXPECT_THAT(text_of(advice.error()), HasSubstr("expected at least that"));
+  EXPECT_THAT(fault_of(fast), HasSubstr("expected at least that"));
 }
 
 TEST_F(AnswerTest, limits_on_tokens_need_a_language_model_server) {
@@ -326,9 +307,7 @@ TEST_F(AnswerTest, limits_on_tokens_need_a_language_model_server) {
   write_filler("short.csv", 20, 50us);
   Question one = question("short.csv");
   one.limits.slo.ttft = 500ms;
-  const auto advice = ask(one);
-  ASSERT_FALSE(advice);
-  EXPECT_THAT(text_of(advice.error()), HasSubstr("no filler is a language-model server"));
+  EXPECT_THAT(fault_of(one), HasSubstr("no filler is a language-model server"));
 }
 
 TEST_F(AnswerTest, axes_that_the_base_cannot_have_are_faults) {
@@ -347,9 +326,7 @@ TEST_F(AnswerTest, axes_that_overwrite_each_other_are_faults) {
   write_filler("short.csv", 20, 20us);
   Question one = question("short.csv");
   one.axes = {{"/fillers/fill/memory", {"\"1GB\""}}, {"/fillers/0/memory", {"\"3GB\""}}};
-  const auto advice = ask(one);
-  ASSERT_FALSE(advice);
-  EXPECT_THAT(text_of(advice.error()),
+  EXPECT_THAT(fault_of(one),
               HasSubstr("/axes: found the axis of \"/fillers/fill/memory\" after the axis of "
                         "\"/fillers/0/memory\", which is the same place"));
 }
@@ -360,9 +337,7 @@ TEST_F(AnswerTest, a_service_keeps_its_latency_under_other_seeds_as_often_as_sta
   write_filler("service.csv", 10, 50us);
   Question online =
       question("service.csv", R"(, "arrivals": {"process": "poisson", "rate_per_s": 1})");
-  Json base = Json::parse(online.base);
-  base["fillers"][0]["mode"] = "online";
-  online.base = base.dump();
+  set(online, {{"/fillers/0/mode", "online"}});
   online.limits = {0.95, 15ms};
   online.system.policies = {"mps", "stream_priority"};
   const auto advice = ask(online);

@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <set>
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <set>
 
 #include "policies/builtin.hpp"
 #include "sim/advise/question.hpp"
@@ -196,8 +194,7 @@ TEST(proposal, is_an_entry_of_a_run_config) {
   proposal.places["/fillers/0/arrivals/rate_per_s"] = "12";
   EXPECT_EQ(policy_entry(proposal).dump(),
             R"({"name":"mps","parameters":{"filler_percentage":30}})");
-  EXPECT_EQ(proposal_text(proposal),
-            "mps filler_percentage=30 /fillers/0/arrivals/rate_per_s=12");
+  EXPECT_EQ(proposal_text(proposal), "mps filler_percentage=30 /fillers/0/arrivals/rate_per_s=12");
   EXPECT_EQ(parameters_of(proposal).integer("filler_percentage"), 30);
   EXPECT_EQ(parameters_of(proposal).integer("training_percentage"), 100);
 }
@@ -349,5 +346,4 @@ TEST(searched_places, are_those_of_an_axis_where_there_is_one) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::advise

@@ -2,10 +2,9 @@
 // of the parameters.
 #include "sim/advise/search.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <functional>
+#include <gtest/gtest.h>
 
 #include "sim/policy/declare.hpp"
 
@@ -13,8 +12,7 @@ namespace bubblesim::advise {
 namespace {
 
 using namespace std::chrono_literals;
-using policy::ParameterSet;
-using policy::PolicySpec;
+using policy::ParameterSet, policy::PolicySpec;
 
 constexpr const char* kRate = "/fillers/0/arrivals/rate_per_s";
 
@@ -28,15 +26,40 @@ PolicySpec spec_of(const std::string& name, std::vector<policy::ParameterSpec> p
 /// What a policy does with its parameters at a load.
 using Formula = std::function<TrialResult(const ParameterSet&, double load, const Trial&)>;
 
+TrialResult gain_and_kept(double gain, double kept) {
+  TrialResult result;
+  result.gain = gain;
+  result.kept = kept;
+  return result;
+}
+
+Formula constant(double gain, double kept) {
+  return [=](const ParameterSet&, double, const Trial&) { return gain_and_kept(gain, kept); };
+}
+
 struct Landscape {
+  struct Constant {
+    std::string name;
+    double gain, kept;
+  };
   policy::Registry registry;
   std::map<std::string, Formula> formulas;
   std::size_t trials = 0;
   std::shared_ptr<std::atomic<bool>> many = std::make_shared<std::atomic<bool>>();
 
+  explicit Landscape(const std::vector<Constant>& policies = {}) {
+    for (const auto& [name, gain, kept] : policies) add(name, constant(gain, kept));
+  }
+
   void add(PolicySpec spec, Formula formula) {
     formulas[spec.name] = std::move(formula);
     registry.add(std::move(spec));
+  }
+  void add(const std::string& name, Formula formula) { add(spec_of(name, {}), std::move(formula)); }
+
+  Result<Found> search(const SearchOptions& options, const SystemChoice& system = {},
+                       const std::vector<PlaceRange>& places = {}) {
+    return advise::search(Space(registry, system, places), try_all(), options);
   }
 
   TryAll try_all() {
@@ -56,42 +79,30 @@ struct Landscape {
   }
 };
 
-SearchOptions options_of(Limits limits) {
+/// `full_trials`: of 10 s each, in the budget.
+SearchOptions options_of(Limits limits, double full_trials = 400) {
   SearchOptions options;
   options.limits = limits;
   options.full = {10s, 2s, 100ms, 1};
-  options.events = 400 * 1e5;  // of full trials, each 10 s
+  options.events = full_trials * 1e5;
   return options;
 }
 
-TrialResult gain_and_kept(double gain, double kept) {
-  TrialResult result;
-  result.gain = gain;
-  result.kept = kept;
-  return result;
-}
-
-Formula constant(double gain, double kept) {
-  return [=](const ParameterSet&, double, const Trial&) { return gain_and_kept(gain, kept); };
+std::string best(const Result<Found>& found) {
+  return found && found->best ? found->best->proposal.policy->name : "none";
 }
 
 // Of budget b, a filler gains sqrt(b) and training loses b: with keep 0.98 the best b is 0.02.
 TEST(search, climbs_to_the_limit_on_training) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
-  land.add(spec_of("greedy", {}), constant(0.9, 0.9));
-  land.add(spec_of("modest", {}), constant(0.1, 0.999));
+  Landscape land({{"alone", 0, 1}, {"greedy", 0.9, 0.9}, {"modest", 0.1, 0.999}});
   land.add(spec_of("budget", {policy::declare_number("share", 0.001, 0.0001, 0.5, {}),
                               policy::declare_integer("idle", 5, 1, 100, {})}),
            [](const ParameterSet& given, double, const Trial&) {
              const double share = given.number("share");
              return gain_and_kept(std::sqrt(share), 1 - share);
            });
-  const Space space(land.registry, {}, {});
-  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
-  ASSERT_TRUE(found);
-  ASSERT_TRUE(found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "budget");
+  const auto found = land.search(options_of({0.98, {}}));
+  ASSERT_EQ(best(found), "budget");
   EXPECT_GE(found->best->result.gain, 0.98 * std::sqrt(0.02));
   EXPECT_GE(found->best->result.kept, 0.98);
   EXPECT_FALSE(found->best->proposal.parameters.contains("idle"));  // moves nothing
@@ -122,11 +133,10 @@ TEST(search, finds_the_largest_load_that_keeps_the_latency) {
       return result;
     };
   };
-  land.add(spec_of("slow", {}), queue(300));
+  land.add("slow", queue(300));
   land.add(spec_of("fast", {policy::declare_number("speed", 1, 0.1, 10, {})}), queue(250));
-  const Space space(land.registry, {},
-                    {{kRate, {"50", "150", "400", "800"}, std::pair(1.0, 5000.0)}});
-  const auto found = search(space, land.try_all(), options_of({0.98, 50ms}));
+  const auto found = land.search(options_of({0.98, 50ms}), {},
+                                 {{kRate, {"50", "150", "400", "800"}, std::pair(1.0, 5000.0)}});
   ASSERT_TRUE(found);
   ASSERT_TRUE(found->best);
   // keep 0.98 allows a speed of 4: mu 1,000.
@@ -137,21 +147,18 @@ TEST(search, finds_the_largest_load_that_keeps_the_latency) {
 }
 
 TEST(search, recommends_nothing_that_cannot_be_had_and_says_what_that_would_gain) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
+  Landscape land({{"alone", 0, 1}});
   PolicySpec patched = spec_of("patched", {});
   patched.demands = {{policy::SystemFeature::kDriverPatch}};
   land.add(std::move(patched), constant(0.8, 1));
   PolicySpec oracle = spec_of("oracle", {});
   oracle.oracle = true;
   land.add(std::move(oracle), constant(1, 1));
-  land.add(spec_of("plain", {}), constant(0.3, 1));
+  land.add("plain", constant(0.3, 1));
   SystemChoice system;
   system.cannot = {policy::SystemFeature::kDriverPatch};
-  const Space space(land.registry, system, {});
-  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "plain");
+  const auto found = land.search(options_of({0.98, {}}), system);
+  ASSERT_EQ(best(found), "plain");
   ASSERT_EQ(found->bounds.size(), 1U);
   EXPECT_EQ(found->bounds[0].result.gain, 1);
   ASSERT_EQ(found->out_of_reach.size(), 1U);
@@ -159,11 +166,8 @@ TEST(search, recommends_nothing_that_cannot_be_had_and_says_what_that_would_gain
 }
 
 TEST(search, says_what_is_least_beyond_limits_that_nothing_keeps) {
-  Landscape land;
-  land.add(spec_of("bad", {}), constant(0.9, 0.5));
-  land.add(spec_of("less_bad", {}), constant(0.9, 0.7));
-  const Space space(land.registry, {}, {});
-  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
+  Landscape land({{"bad", 0.9, 0.5}, {"less_bad", 0.9, 0.7}});
+  const auto found = land.search(options_of({0.98, {}}));
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->best);
   ASSERT_TRUE(found->least);
@@ -172,15 +176,12 @@ TEST(search, says_what_is_least_beyond_limits_that_nothing_keeps) {
 
 // Half of the seeds lose 3 % of training: a setting that gains less and holds under all is taken.
 TEST(search, recommends_what_holds_under_other_seeds) {
-  Landscape land;
-  land.add(spec_of("steady", {}), constant(0.4, 0.99));
-  land.add(spec_of("shaky", {}), [](const ParameterSet&, double, const Trial& trial) {
+  Landscape land({{"steady", 0.4, 0.99}});
+  land.add("shaky", [](const ParameterSet&, double, const Trial& trial) {
     return gain_and_kept(0.6, trial.seed % 2 == 1 ? 0.99 : 0.96);
   });
-  const Space space(land.registry, {}, {});
-  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "steady");
+  const auto found = land.search(options_of({0.98, {}}));
+  ASSERT_EQ(best(found), "steady");
   EXPECT_EQ(found->confirmed.broke, 0U);
   ASSERT_EQ(found->failed.size(), 1U);
   EXPECT_EQ(found->failed[0].confirmed.seeds.size(), kSeedsConfirmed);
@@ -188,15 +189,12 @@ TEST(search, recommends_what_holds_under_other_seeds) {
 
 // What no seed changes is simulated for longer: after 12 s the greedy one loses 3 % of training.
 TEST(search, confirms_what_is_not_random_in_longer_windows) {
-  Landscape land;
-  land.add(spec_of("steady", {}), constant(0.4, 0.99));
-  land.add(spec_of("greedy", {}), [](const ParameterSet&, double, const Trial& trial) {
+  Landscape land({{"steady", 0.4, 0.99}});
+  land.add("greedy", [](const ParameterSet&, double, const Trial& trial) {
     return gain_and_kept(0.6, trial.length > 12s ? 0.96 : 0.99);
   });
-  const Space space(land.registry, {}, {});
-  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "steady");
+  const auto found = land.search(options_of({0.98, {}}));
+  ASSERT_EQ(best(found), "steady");
   EXPECT_FALSE(found->confirmed.random);
   EXPECT_EQ(found->confirmed.windows.size(), 3U);
   EXPECT_EQ(break_rate(found->confirmed), 0);
@@ -206,18 +204,12 @@ TEST(search, confirms_what_is_not_random_in_longer_windows) {
 
 // The budget allows trials of 2.7 s, in which the early one keeps 0.99; in 10 s it keeps 0.96.
 TEST(search, recommends_what_holds_at_the_length_that_was_asked_for) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
-  land.add(spec_of("steady", {}), constant(0.4, 0.99));
-  land.add(spec_of("early", {}), [](const ParameterSet&, double, const Trial& trial) {
+  Landscape land({{"alone", 0, 1}, {"steady", 0.4, 0.99}});
+  land.add("early", [](const ParameterSet&, double, const Trial& trial) {
     return gain_and_kept(0.6, trial.length > 9s ? 0.96 : 0.99);
   });
-  const Space space(land.registry, {}, {});
-  SearchOptions options = options_of({0.98, {}});
-  options.events = 20 * 1e5;
-  const auto found = search(space, land.try_all(), options);
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "steady");
+  const auto found = land.search(options_of({0.98, {}}, 20));
+  ASSERT_EQ(best(found), "steady");
   EXPECT_EQ(found->best->length, 10s);
   EXPECT_EQ(found->length, 10s);
   EXPECT_LT(found->searched, 3s);
@@ -232,16 +224,14 @@ TEST(search, recommends_what_holds_at_the_length_that_was_asked_for) {
 // A trial measures 5 s at least, half of the 10 s that were asked for: the budget shortens nothing,
 // the warm-up of 5 s included. Of w seconds of it the gain is w / 10.
 TEST(search, keeps_the_warm_up_of_what_it_cannot_shorten) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
-  land.add(spec_of("settling", {}), [](const ParameterSet&, double, const Trial& trial) {
+  Landscape land({{"alone", 0, 1}});
+  land.add("settling", [](const ParameterSet&, double, const Trial& trial) {
     return gain_and_kept(to_seconds(trial.warmup) / 10, 0.99);
   });
-  const Space space(land.registry, {}, {});
   SearchOptions options = options_of({0.98, {}});
   options.full = {10s, 5s, 5s, 1};
   options.events = 20 * 1e5;
-  const auto found = search(space, land.try_all(), options);
+  const auto found = land.search(options);
   ASSERT_TRUE(found && found->best);
   EXPECT_EQ(found->length, 10s);
   EXPECT_EQ(found->searched, 10s);
@@ -255,20 +245,16 @@ TEST(search, keeps_the_warm_up_of_what_it_cannot_shorten) {
 // that confirm: these are 2.5 times as long. Of many questions that share a budget, the searched
 // length is confirmed.
 TEST(search, confirms_at_the_length_that_the_budget_affords) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
-  land.add(spec_of("some", {}), constant(0.5, 1));
-  const Space space(land.registry, {}, {});
-  SearchOptions options = options_of({0.98, {}});
-  options.events = 7.5 * 1e5;
+  Landscape land({{"alone", 0, 1}, {"some", 0.5, 1}});
+  SearchOptions options = options_of({0.98, {}}, 7.5);
   options.confirmed_at = ConfirmedAt::kAffordedLength;
-  const auto found = search(space, land.try_all(), options);
+  const auto found = land.search(options);
   ASSERT_TRUE(found && found->best);
   EXPECT_EQ(found->searched, 500ms);
   EXPECT_EQ(found->length, 1250ms);
   EXPECT_EQ(found->best->length, found->length);
   options.confirmed_at = ConfirmedAt::kSearchedLength;
-  const auto shared = search(space, land.try_all(), options);
+  const auto shared = land.search(options);
   ASSERT_TRUE(shared && shared->best);
   EXPECT_EQ(shared->length, shared->searched);
   EXPECT_EQ(shared->confirmation_events, shared->confirmed.windows.empty() ? 0 : 4.75 * 1e4);
@@ -276,59 +262,39 @@ TEST(search, confirms_at_the_length_that_the_budget_affords) {
 
 // A looser limit is not told of what keeps it in short trials only.
 TEST(search, confirms_what_a_looser_limit_would_gain) {
-  Landscape land;
-  land.add(spec_of("steady", {}), constant(0.4, 0.99));
-  land.add(spec_of("early", {}), [](const ParameterSet&, double, const Trial& trial) {
+  Landscape land({{"steady", 0.4, 0.99}});
+  land.add("early", [](const ParameterSet&, double, const Trial& trial) {
     return gain_and_kept(0.6, trial.length > 9s ? 0.90 : 0.97);
   });
-  const Space space(land.registry, {}, {});
-  SearchOptions options = options_of({0.98, {}});
-  options.events = 20 * 1e5;
-  const auto found = search(space, land.try_all(), options);
+  const auto found = land.search(options_of({0.98, {}}, 20));
   ASSERT_TRUE(found && found->best);
   EXPECT_TRUE(found->looser.empty());
 }
 
 // In trials of a third the bold one breaks the limit; at full length it is the best.
 TEST(search, takes_what_is_found_to_be_better_later) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
-  land.add(spec_of("steady", {}), constant(0.4, 0.99));
-  land.add(spec_of("bold", {}), [](const ParameterSet&, double, const Trial& trial) {
+  Landscape land({{"alone", 0, 1}, {"steady", 0.4, 0.99}});
+  land.add("bold", [](const ParameterSet&, double, const Trial& trial) {
     return gain_and_kept(0.6, trial.length > 9s ? 0.99 : 0.96);
   });
-  const Space space(land.registry, {}, {});
-  SearchOptions options = options_of({0.98, {}});
-  options.events = 20 * 1e5;
-  const auto found = search(space, land.try_all(), options);
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "bold");
+  const auto found = land.search(options_of({0.98, {}}, 20));
+  ASSERT_EQ(best(found), "bold");
 }
 
 TEST(search, confirms_the_best_that_the_next_tool_takes) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
-  land.add(spec_of("refused", {}), constant(0.6, 0.99));
-  land.add(spec_of("taken", {}), constant(0.4, 0.99));
-  const Space space(land.registry, {}, {});
+  Landscape land({{"alone", 0, 1}, {"refused", 0.6, 0.99}, {"taken", 0.4, 0.99}});
   SearchOptions options = options_of({0.98, {}});
   options.takes = [](const Proposal& proposal) { return proposal.policy->name != "refused"; };
-  const auto found = search(space, land.try_all(), options);
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "refused");
+  const auto found = land.search(options);
+  ASSERT_EQ(best(found), "refused");
   ASSERT_TRUE(found->live);
   EXPECT_EQ(found->live->proposal.policy->name, "taken");
 }
 
 TEST(search, says_what_is_nearest_where_only_doing_nothing_keeps_the_limits) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
-  land.add(spec_of("bad", {}), constant(0.9, 0.5));
-  land.add(spec_of("less_bad", {}), constant(0.9, 0.7));
-  const Space space(land.registry, {}, {});
-  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "alone");
+  Landscape land({{"alone", 0, 1}, {"bad", 0.9, 0.5}, {"less_bad", 0.9, 0.7}});
+  const auto found = land.search(options_of({0.98, {}}));
+  ASSERT_EQ(best(found), "alone");
   ASSERT_TRUE(found->least);
   EXPECT_EQ(found->least->proposal.policy->name, "less_bad");
 }
@@ -336,9 +302,8 @@ TEST(search, says_what_is_nearest_where_only_doing_nothing_keeps_the_limits) {
 // A queue that grows slowly: only at full length is a load above 300 a second overloaded, and only
 // under other seeds one above 200.
 TEST(search, steps_back_from_loads_that_do_not_hold) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
-  land.add(spec_of("queue", {}), [](const ParameterSet&, double load, const Trial& trial) {
+  Landscape land({{"alone", 0, 1}});
+  land.add("queue", [](const ParameterSet&, double load, const Trial& trial) {
     TrialResult result = gain_and_kept(load / 1000, 1);
     result.offered_per_s = result.requests_per_s = load;
     const bool full = trial.length > 9s;
@@ -346,11 +311,9 @@ TEST(search, steps_back_from_loads_that_do_not_hold) {
     result.p95 = 1ms;
     return result;
   });
-  const Space space(land.registry, {},
-                    {{kRate, {"100", "400", "800"}, std::pair(1.0, 1200.0)}});
-  const auto found = search(space, land.try_all(), options_of({0.98, 50ms}));
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "queue");
+  const auto found = land.search(options_of({0.98, 50ms}), {},
+                                 {{kRate, {"100", "400", "800"}, std::pair(1.0, 1200.0)}});
+  ASSERT_EQ(best(found), "queue");
   EXPECT_LE(found->best->result.requests_per_s, 200);
   EXPECT_GT(found->best->result.requests_per_s, 50);
   EXPECT_EQ(found->confirmed.broke, 0U);
@@ -362,12 +325,10 @@ TEST(search, prefers_what_costs_less_among_equal_gains) {
   PolicySpec demanding = spec_of("demanding", {});
   demanding.demands = {{policy::SystemFeature::kMps}, {policy::SystemFeature::kFrameworkHook}};
   land.add(std::move(demanding), constant(0.8, 0.999));
-  land.add(spec_of("costly", {}), constant(0.803, 0.985));
-  land.add(spec_of("plain", {}), constant(0.8, 0.999));
-  const Space space(land.registry, {}, {});
-  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "plain");
+  land.add("costly", constant(0.803, 0.985));
+  land.add("plain", constant(0.8, 0.999));
+  const auto found = land.search(options_of({0.98, {}}));
+  ASSERT_EQ(best(found), "plain");
 }
 
 // A policy that gains nothing for its first 3 s, and the most afterwards.
@@ -376,18 +337,15 @@ TEST(search, keeps_policies_that_need_time_to_settle) {
   for (int i = 0; i < 12; ++i) {
     land.add(spec_of("quick" + std::to_string(i), {}), constant(0.1 + 0.01 * i, 1));
   }
-  land.add(spec_of("late", {}), [](const ParameterSet&, double, const Trial& trial) {
+  land.add("late", [](const ParameterSet&, double, const Trial& trial) {
     return gain_and_kept(trial.length > 3s ? 0.7 : 0, 1);
   });
-  const Space space(land.registry, {}, {});
-  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "late");
+  const auto found = land.search(options_of({0.98, {}}));
+  ASSERT_EQ(best(found), "late");
 }
 
 TEST(search, spends_no_more_than_its_budget_and_shortens_trials_for_it) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
+  Landscape land({{"alone", 0, 1}});
   std::vector<policy::ParameterSpec> many;
   for (int i = 0; i < 20; ++i) {
     many.push_back(policy::declare_number("p" + std::to_string(i), 1, 0.001, 1000, {}));
@@ -399,11 +357,10 @@ TEST(search, spends_no_more_than_its_budget_and_shortens_trials_for_it) {
     }
     return gain_and_kept(std::max(0.0, gain), 1);
   });
-  const Space space(land.registry, {}, {});
   for (const double full_trials : {20.0, 100.0, 1000.0}) {
     SearchOptions options = options_of({0.98, {}});
     options.events = full_trials * 1e5;
-    const auto found = search(space, land.try_all(), options);
+    const auto found = land.search(options);
     ASSERT_TRUE(found && found->best);
     EXPECT_LE(found->events - found->confirmation_events, 1.1 * options.events) << full_trials;
     EXPECT_LE(found->confirmation_events, 20 * 1e5) << full_trials;
@@ -414,8 +371,7 @@ TEST(search, spends_no_more_than_its_budget_and_shortens_trials_for_it) {
 // A policy that takes 4 s to settle gains before that nothing. Its trials warm up for so long, at
 // every step; those of others are as short as the budget has them.
 TEST(search, warms_up_each_policy_until_it_has_settled) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
+  Landscape land({{"alone", 0, 1}});
   land.add(spec_of("quick", {policy::declare_number("x", 1, 0.001, 1000, {})}),
            constant(0.3, 0.99));
   PolicySpec late = spec_of("late", {});
@@ -425,31 +381,27 @@ TEST(search, warms_up_each_policy_until_it_has_settled) {
     of_late.push_back(trial);
     return gain_and_kept(trial.warmup >= 4s ? 0.7 : 0, 0.99);
   });
-  const Space space(land.registry, {}, {});
   SearchOptions options = options_of({0.98, {}});
   options.full = {20s, 10s, 100ms, 1};
   options.confirmed_at = ConfirmedAt::kAffordedLength;
   options.events = 50 * 1e5;
-  const auto found = search(space, land.try_all(), options);
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "late");
+  const auto found = land.search(options);
+  ASSERT_EQ(best(found), "late");
   for (const Trial& trial : of_late) EXPECT_EQ(trial.warmup, 4s);
   for (const Tried& tried : found->all) {
     EXPECT_TRUE(tried.proposal.policy->name == "late" || tried.warmup < 4s);
   }
   EXPECT_EQ(found->best->measured(), found->measured());
   options.full.warmup = 3s;  // shorter than it settles: it is not judged, and that is told
-  const auto without = search(space, land.try_all(), options);
-  ASSERT_TRUE(without && without->best);
-  EXPECT_EQ(without->best->proposal.policy->name, "quick");
+  const auto without = land.search(options);
+  ASSERT_EQ(best(without), "quick");
   ASSERT_EQ(without->unsettled.size(), 1U);
   EXPECT_EQ(without->unsettled[0].settling, 4s);
 }
 
 /// Twelve policies with a parameter each; of the second, gains are most.
 Landscape many_policies() {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
+  Landscape land({{"alone", 0, 1}});
   for (int i = 0; i < 12; ++i) {
     land.add(spec_of("p" + std::to_string(i), {policy::declare_number("x", 1, 0.001, 1000, {})}),
              constant(0.1 + (i == 1 ? 0.5 : 0.01 * i), 0.99));
@@ -462,7 +414,6 @@ Landscape many_policies() {
 TEST(search, spends_no_more_than_was_planned_where_no_trial_may_be_short) {
   for (const double full_trials : {1.0, 5.0, 20.0, 60.0, 200.0}) {
     Landscape land = many_policies();
-    const Space space(land.registry, {}, {});
     SearchOptions options = options_of({0.98, {}});
     options.full = {10s, 2s, 1s, 1};
     options.confirmed_at = ConfirmedAt::kAffordedLength;
@@ -472,7 +423,7 @@ TEST(search, spends_no_more_than_was_planned_where_no_trial_may_be_short) {
       plan = told;
       EXPECT_LE(land.trials, 3U);  // one policy's default and its number, far up and down
     };
-    const auto found = search(space, land.try_all(), options);
+    const auto found = land.search(options);
     ASSERT_TRUE(found && found->best) << full_trials;
     EXPECT_LE(found->events, options.events) << full_trials;
     EXPECT_EQ(plan.search_events + plan.confirmation_events, options.events);
@@ -491,12 +442,11 @@ TEST(search, spends_no_more_than_was_planned_where_no_trial_may_be_short) {
 // 80 % of the budget. So three policies are judged.
 TEST(search, names_policies_that_the_budget_does_not_reach) {
   Landscape land = many_policies();
-  const Space space(land.registry, {}, {});
   SearchOptions options = options_of({0.98, {}});
   options.full = {10s, 2s, 1s, 1};
   options.confirmed_at = ConfirmedAt::kAffordedLength;
   options.events = 8 * 1e4;
-  const auto found = search(space, land.try_all(), options);
+  const auto found = land.search(options);
   ASSERT_TRUE(found);
   EXPECT_GT(found->needed_events, options.events);
   EXPECT_LE(found->events, options.events);
@@ -506,15 +456,11 @@ TEST(search, names_policies_that_the_budget_does_not_reach) {
 }
 
 TEST(search, ends_when_it_is_stopped_with_what_it_has) {
-  Landscape land;
-  land.add(spec_of("alone", {}), constant(0, 1));
-  land.add(spec_of("some", {}), constant(0.5, 1));
-  const Space space(land.registry, {}, {});
+  Landscape land({{"alone", 0, 1}, {"some", 0.5, 1}});
   SearchOptions options = options_of({0.98, {}});
   options.stop = land.many.get();
-  const auto found = search(space, land.try_all(), options);
-  ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->best->proposal.policy->name, "some");
+  const auto found = land.search(options);
+  ASSERT_EQ(best(found), "some");
 }
 
 TEST(break_rate, is_laplaces) {

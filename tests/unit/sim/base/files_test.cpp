@@ -4,12 +4,10 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <iterator>
 #include <string>
 #include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/csv_table.hpp"
 #include "sim/base/input_file.hpp"
@@ -172,8 +170,6 @@ TEST(NaturalOrder, FoldersCompareBeforeWhatIsInThem) {
 
 // Tables of measurements: cells by column name, quotes, faults with their line.
 
-using testing::HasSubstr;
-
 CsvTable table_from(std::string_view text) {
   auto table = CsvTable::parse(text, "t.csv");
   EXPECT_TRUE(table) << table.error().text();
@@ -219,5 +215,4 @@ TEST(CsvTable, WhatIsNoNumberIsNoFigure) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim

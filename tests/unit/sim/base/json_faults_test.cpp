@@ -1,21 +1,19 @@
 // Typed reading of JSON: every fault of a file at once, each with its place and what would do.
 #include <array>
 #include <cstdint>
+#include <gmock/gmock.h>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "sim/base/json_reader.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/base/parsed.hpp"
 
 namespace bubblesim {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 constexpr std::array<std::string_view, 2> kColours{"red", "green"};
 
@@ -151,20 +149,17 @@ TEST(JsonFaults, DuplicateKeysAreFaultsWithTheirObject) {
 }
 
 TEST(JsonFaults, SyntaxErrorsGiveLineAndColumn) {
-  const auto document = JsonDocument::parse("{\n  \"a\": 1,\n  \"b\" 2\n}", "run.json");
-  ASSERT_FALSE(document);
-  ASSERT_EQ(document.error().size(), 1U);
-  EXPECT_EQ(document.error()[0].place, "line 3, column 7");
-  EXPECT_THAT(document.error()[0].message, HasSubstr("expected ':'"));
+  const auto document = error_of(JsonDocument::parse("{\n  \"a\": 1,\n  \"b\" 2\n}", "run.json"));
+  ASSERT_EQ(document.size(), 1U);
+  EXPECT_EQ(document[0].place, "line 3, column 7");
+  EXPECT_THAT(document[0].message, HasSubstr("expected ':'"));
 }
 
 TEST(JsonFaults, AFileThatIsNotThereIsAFault) {
-  const auto missing = JsonDocument::load_file("no/such/file.json");
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error()[0].text(), "no/such/file.json: no such file");
-  const auto folder = JsonDocument::load_file(::testing::TempDir());
-  ASSERT_FALSE(folder);
-  EXPECT_THAT(folder.error()[0].message, HasSubstr("not a regular file"));
+  EXPECT_EQ(error_of(JsonDocument::load_file("no/such/file.json"))[0].text(),
+            "no/such/file.json: no such file");
+  EXPECT_THAT(error_of(JsonDocument::load_file(::testing::TempDir()))[0].message,
+              HasSubstr("not a regular file"));
 }
 
 TEST(JsonFaults, ACallersOwnFaultHasTheKeysPlace) {
@@ -189,8 +184,6 @@ TEST(JsonFaults, ReadingAKeyTwiceDeclaresItOnce) {
 }
 
 // JSON made to hurt: cut short, nested, enormous. Each is refused or read, never worse.
-
-using ::testing::HasSubstr;
 
 constexpr std::string_view kSmall =
     R"({"name": "a\u00e9b", "list": [1, -2.5e3, true, null], "gpu": {"sms": 80}})";
@@ -228,10 +221,9 @@ TEST(JsonHostile, AnyByteChangedIsReadOrRefused) {
 TEST(JsonHostile, SixtyFourLevelsAreReadAndSixtyFiveRefused) {
   EXPECT_TRUE(JsonDocument::parse(nested(kMaxJsonDepth), "deep.json"));
   for (const std::size_t depth : {kMaxJsonDepth + 1, std::size_t{1000000}}) {
-    const auto document = JsonDocument::parse(nested(depth), "deep.json");
-    ASSERT_FALSE(document);
-    EXPECT_THAT(document.error().at(0).message, HasSubstr("nested more than 64 deep"));
-    EXPECT_EQ(document.error().at(0).place.substr(0, 6), "/a/0/0");
+    const auto document = error_of(JsonDocument::parse(nested(depth), "deep.json"));
+    EXPECT_THAT(document.at(0).message, HasSubstr("nested more than 64 deep"));
+    EXPECT_EQ(document.at(0).place.substr(0, 6), "/a/0/0");
   }
   EXPECT_FALSE(JsonDocument::parse(std::string(1000000, '['), "deep.json"));
   EXPECT_FALSE(JsonDocument::parse(std::string(1000000, '{'), "deep.json"));
@@ -249,9 +241,7 @@ TEST(JsonHostile, MessagesAboutHugeNamesAreShort) {
   ASSERT_EQ(errors.size(), 2U);
   EXPECT_LT(errors[0].text().size(), 200U);
   EXPECT_LT(errors[1].text().size(), 600U);
-  const auto unclosed = JsonDocument::parse("{\"" + huge, "huge.json");
-  ASSERT_FALSE(unclosed);
-  EXPECT_LT(unclosed.error().at(0).text().size(), 300U);
+  EXPECT_LT(error_of(JsonDocument::parse("{\"" + huge, "huge.json")).at(0).text().size(), 300U);
 }
 
 TEST(JsonHostile, AFloodOfFaultsEndsAfterAHundred) {
@@ -294,18 +284,15 @@ TEST(JsonHostile, InvalidUtf8AndCommentsAreRefused) {
 TEST(JsonHostile, MoreValuesThanAConfigHasAreRefused) {
   std::string text = "[0";
   for (std::size_t i = 0; i < kMaxJsonValues; ++i) text += ",0";
-  const auto document = JsonDocument::parse(text + "]", "wide.json");
-  ASSERT_FALSE(document);
-  EXPECT_THAT(document.error().at(0).message, HasSubstr("more than 4000000 values"));
+  EXPECT_THAT(error_of(JsonDocument::parse(text + "]", "wide.json")).at(0).message,
+              HasSubstr("more than 4000000 values"));
 }
 
 TEST(JsonHostile, MoreThan64MebibytesAreRefused) {
   const std::string text(kMaxJsonFileBytes + 1, ' ');
-  const auto document = JsonDocument::parse(text, "big.json");
-  ASSERT_FALSE(document);
-  EXPECT_THAT(document.error().at(0).message, HasSubstr("expected at most 67108864"));
+  EXPECT_THAT(error_of(JsonDocument::parse(text, "big.json")).at(0).message,
+              HasSubstr("expected at most 67108864"));
 }
 
 }  // namespace
-
 }  // namespace bubblesim

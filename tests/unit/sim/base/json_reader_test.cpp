@@ -2,11 +2,9 @@
 #include <array>
 #include <cstdint>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <limits>
 #include <string>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
@@ -16,8 +14,7 @@
 namespace bubblesim {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 enum class Mode : std::uint8_t { kSpatial, kTimeSliced };
 constexpr std::array kModes{Choice<Mode>{"spatial", Mode::kSpatial},
@@ -173,9 +170,6 @@ TEST(JsonText, BytesThatAreNotUtf8AreReplaced) {
   EXPECT_EQ(indented_text(json, 0), "{\n\"name\": \"job\xef\xbf\xbd\"\n}");
 }
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 std::vector<std::string> faults_of(const Errors& errors) {
   std::vector<std::string> out;
   for (const Error& error : errors) out.push_back(error.place + ": " + error.message);
@@ -247,8 +241,7 @@ TEST(JsonReader, TheRootMayNameItsSchemaAndNobodyElse) {
   EXPECT_TRUE(root.child("a").present());
   EXPECT_THAT(root.keys(), ElementsAre("a"));
   root.finish();
-  EXPECT_THAT(faults_of(errors),
-              ElementsAre("/a/$schema: unknown key \"$schema\"; known: none"));
+  EXPECT_THAT(faults_of(errors), ElementsAre("/a/$schema: unknown key \"$schema\"; known: none"));
 }
 
 TEST(JsonReader, ASchemaThatIsNoTextIsAFault) {
@@ -287,5 +280,4 @@ TEST(JsonReader, ARequiredKeyMayHaveItsOwnMessageAndATextItsOneValue) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim

@@ -1,12 +1,10 @@
 // Strong identifiers.
 #include <cstdint>
+#include <gmock/gmock.h>
 #include <limits>
 #include <string>
 #include <type_traits>
 #include <unordered_set>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/counters.hpp"
 #include "sim/base/ids.hpp"
@@ -56,8 +54,7 @@ TEST(Time, ScalingRoundsHalfAwayFromZero) {
 
 // Quantities as text: exact both ways, and every malformed text is refused with the units named.
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 TEST(Units, DurationsBecomeWholeNanoseconds) {
   EXPECT_EQ(parse_duration("5ms"), Duration{5000000});
@@ -115,8 +112,7 @@ TEST(Units, BytesKnowDecimalAndBinaryUnits) {
   EXPECT_EQ(parse_bytes("1024B"), Bytes{1024});
   EXPECT_EQ(parse_bytes("1.5KiB"), Bytes{1536});
   EXPECT_FALSE(parse_bytes("0.5B"));
-  EXPECT_EQ(parse_bytes("18446744073709551615B"),
-            Bytes{std::numeric_limits<std::uint64_t>::max()});
+  EXPECT_EQ(parse_bytes("18446744073709551615B"), Bytes{std::numeric_limits<std::uint64_t>::max()});
   EXPECT_FALSE(parse_bytes("18446744073709551616B"));
   EXPECT_FALSE(parse_bytes("16777216TiB"));
 }
@@ -324,5 +320,4 @@ TEST_F(Counters, SeveritiesHaveNames) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim

@@ -1,10 +1,9 @@
 // Domains in one order of time: what runs when, and that windows change nothing.
 #include "sim/engine/conductor.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <functional>
+#include <gtest/gtest.h>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -204,8 +203,7 @@ std::vector<Busy::Ran> run_busy_domains(Windows windows, unsigned seed) {
   std::vector<Busy::Ran> ran;
   std::vector<std::unique_ptr<Busy>> domains;
   for (unsigned i = 0; i < 3; ++i) {
-    domains.push_back(
-        std::make_unique<Busy>(conductor.add_domain(never), i, 3 * seed + i, ran));
+    domains.push_back(std::make_unique<Busy>(conductor.add_domain(never), i, 3 * seed + i, ran));
   }
   conductor.run_until();
   EXPECT_EQ(conductor.events_in_windows() > 0, windows == Windows::kAlways);

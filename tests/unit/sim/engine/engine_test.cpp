@@ -1,9 +1,8 @@
 // The loop: what runs when, and what handlers may do from inside an event.
 #include "sim/engine/engine.hpp"
 
-#include <gtest/gtest.h>
-
 #include <functional>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
@@ -36,13 +35,17 @@ class EngineTest : public testing::Test {
   Named c_{"c", log_};
 };
 
+class HostEvents : public EngineTest {
+ protected:
+  EntityId a = engine_.add_entity(a_, Phase::kHost);
+  EntityId b = engine_.add_entity(b_, Phase::kHost);
+  EntityId c = engine_.add_entity(c_, Phase::kHost);
+};
+
 using Log = std::vector<std::string>;
 
-TEST_F(EngineTest, RunsEventsInOrderOfTime) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
-  const EntityId b = engine_.add_entity(b_, Phase::kHost);
-  engine_.schedule(a, at(20));
-  engine_.schedule(b, at(10));
+TEST_F(HostEvents, RunsEventsInOrderOfTime) {
+  engine_.schedule(a, at(20)), engine_.schedule(b, at(10));
   engine_.run_until();
   EXPECT_EQ(log_, (Log{"b@10", "a@20"}));
   EXPECT_EQ(engine_.now(), at(20));
@@ -58,34 +61,23 @@ TEST_F(EngineTest, TiesOfAnInstantRunInPhaseOrder) {
   EXPECT_EQ(log_, (Log{"c@5", "b@5", "a@5"}));
 }
 
-TEST_F(EngineTest, TiesOfAPhaseRunInScheduleOrder) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
-  const EntityId b = engine_.add_entity(b_, Phase::kHost);
-  const EntityId c = engine_.add_entity(c_, Phase::kHost);
-  engine_.schedule(c, at(5));
-  engine_.schedule(a, at(5));
-  engine_.schedule(b, at(5));
+TEST_F(HostEvents, TiesOfAPhaseRunInScheduleOrder) {
+  engine_.schedule(c, at(5)), engine_.schedule(a, at(5)), engine_.schedule(b, at(5));
   engine_.schedule(c, at(5));  // scheduled anew: now the last
   engine_.run_until();
   EXPECT_EQ(log_, (Log{"a@5", "b@5", "c@5"}));
 }
 
-TEST_F(EngineTest, AnEntityHasOneEventThatMoves) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
-  engine_.schedule(a, at(50));
-  engine_.schedule(a, at(10));
-  engine_.schedule(a, at(30));
+TEST_F(HostEvents, AnEntityHasOneEventThatMoves) {
+  engine_.schedule(a, at(50)), engine_.schedule(a, at(10)), engine_.schedule(a, at(30));
   EXPECT_EQ(engine_.due(a), at(30));
   engine_.run_until();
   EXPECT_EQ(log_, Log{"a@30"});
   EXPECT_FALSE(engine_.due(a));
 }
 
-TEST_F(EngineTest, ACancelledEventDoesNotRun) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
-  const EntityId b = engine_.add_entity(b_, Phase::kHost);
-  engine_.schedule(a, at(10));
-  engine_.schedule(b, at(10));
+TEST_F(HostEvents, ACancelledEventDoesNotRun) {
+  engine_.schedule(a, at(10)), engine_.schedule(b, at(10));
   engine_.cancel(a);
   engine_.cancel(a);  // again: no effect
   engine_.run_until();
@@ -152,21 +144,15 @@ TEST_F(EngineTest, AStopLeavesAnEventOfItsOwnInstantForLater) {
   EXPECT_EQ(log_, (Log{"a@10", "b@10"}));
 }
 
-TEST_F(EngineTest, AHandlerMayCancelAnother) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
-  const EntityId b = engine_.add_entity(b_, Phase::kHost);
-  engine_.schedule(a, at(10));
-  engine_.schedule(b, at(10));
+TEST_F(HostEvents, AHandlerMayCancelAnother) {
+  engine_.schedule(a, at(10)), engine_.schedule(b, at(10));
   a_.then = [&] { engine_.cancel(b); };
   engine_.run_until();
   EXPECT_EQ(log_, Log{"a@10"});
 }
 
-TEST_F(EngineTest, RunsUpToAndIncludingItsLimit) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
-  const EntityId b = engine_.add_entity(b_, Phase::kHost);
-  engine_.schedule(a, at(10));
-  engine_.schedule(b, at(11));
+TEST_F(HostEvents, RunsUpToAndIncludingItsLimit) {
+  engine_.schedule(a, at(10)), engine_.schedule(b, at(11));
   engine_.run_until(at(10));
   EXPECT_EQ(log_, Log{"a@10"});
   engine_.run_until(at(11));
@@ -174,8 +160,7 @@ TEST_F(EngineTest, RunsUpToAndIncludingItsLimit) {
 }
 
 // Books that are read after the run count to its end, not to its last event.
-TEST_F(EngineTest, StandsAtItsLimitWhileEventsAreLeftForLater) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+TEST_F(HostEvents, StandsAtItsLimitWhileEventsAreLeftForLater) {
   engine_.schedule(a, at(20));
   engine_.run_until(at(15));
   EXPECT_EQ(engine_.now(), at(15));
@@ -183,11 +168,8 @@ TEST_F(EngineTest, StandsAtItsLimitWhileEventsAreLeftForLater) {
   EXPECT_EQ(engine_.now(), at(20));
 }
 
-TEST_F(EngineTest, StopsAfterTheEventThatAsksForIt) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
-  const EntityId b = engine_.add_entity(b_, Phase::kHost);
-  engine_.schedule(a, at(10));
-  engine_.schedule(b, at(10));
+TEST_F(HostEvents, StopsAfterTheEventThatAsksForIt) {
+  engine_.schedule(a, at(10)), engine_.schedule(b, at(10));
   a_.then = [&] { engine_.stop(); };
   engine_.run_until();
   EXPECT_EQ(log_, Log{"a@10"});
@@ -204,18 +186,16 @@ TEST_F(EngineTest, NothingPendingEndsTheRun) {
   EXPECT_EQ(engine_.events(), 0u);
 }
 
-TEST_F(EngineTest, TheEndOfTimeMeansNever) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+TEST_F(HostEvents, TheEndOfTimeMeansNever) {
   engine_.schedule(a, SimTime::max());
   EXPECT_FALSE(engine_.due(a));
   engine_.run_until();
   EXPECT_TRUE(log_.empty());
 }
 
-using EngineDeathTest = EngineTest;
+using EngineDeathTest = HostEvents;
 
 TEST_F(EngineDeathTest, AnEventInThePastIsAProgrammerFault) {
-  const EntityId a = engine_.add_entity(a_, Phase::kHost);
   engine_.schedule(a, at(10));
   engine_.run_until();
   EXPECT_DEATH(engine_.schedule(a, at(9)), "in the past");

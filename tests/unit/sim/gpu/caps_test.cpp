@@ -9,7 +9,53 @@
 namespace bubblesim::gpu {
 namespace {
 
+using program::SharingMode;
+
 using Caps = GpuTest;
+
+class CappedKernels : public KernelTable {};
+TEST_P(CappedKernels, StartAndEndAsListed) { expect_row(); }
+
+const std::vector<Kernels> kCappedKernels{
+    // 1: 4 blocks fit 2 SMs.
+    {"ASmallKernelDoesNotFeelACap", {{0, 0, 100, 4, 4, 0, 2}}, {{"end 1", 100}}},
+    // Its blocks are there until it ends: on 2 of 4 SMs four blocks from 0 to 200, and who comes at
+    // 50 for these SMs waits for them. 2: two SMs at once, two from 200 on.
+    {"BlocksOfASizedGridStayUntilItEnds", {{0, 0, 100, 8, 4, 0, 2}, {50, 1, 100, 8, 4, 1}},
+     {{"end 1", 200}, {"start 2", 50}, {"end 2", 250}}, shared(SharingMode::kMps)},
+    // Who is capped later had launched grids for the whole GPU.
+    {"ACapThatComesLaterIsNotTold", {{20, 0, 100}}, {{"end 1", 220}}, shared(SharingMode::kMps),
+     {{10, 0, sm_cap(3)}}},
+    // Cap 2 SMs = 4 blocks of 4 warps. Kernel 1 has 3 of them; kernel 2 gets 1 at a time, then 4. 2
+    // ends at 200: 1 block 0-100, 3 blocks 100-200.
+    {"CountAllKernelsOfTheClient", {{0, 0, 100, 3, 4, 0, 2}, {0, 0, 100, 4}}, {{"end 1", 100},
+     {"end 2", 200}}},
+    // 1 is capped to 2 SMs and has 4 waves of 4 blocks; 2 takes the other 2 SMs at once.
+    {"ACappedKernelDoesNotBlockOthers", {{0, 0, 200, 16, 4, 1, 2}, {0, 1, 100, 4}}, {{"end 1", 400},
+     {"start 2", 0}, {"end 2", 100}}},
+    // Each has 16 blocks, two waves of 100 alone, four waves on half of the SMs.
+    {"TwoHalvesRunSideBySide", {{0, 0, 200, 16, 4, 0, 2}, {0, 1, 200, 16, 4, 0, 2}},
+     {{"end 1", 400}, {"end 2", 400}}},
+    // 16 blocks: 8 run 0-100 on all SMs. Cap 1 SM from 50 on: 2 blocks a wave from 100 on.
+    {"ANewCapLeavesResidentBlocks", {{0, 0, 200, 16}}, {{"end 1", 100 + 4 * 100}}, {},
+     {{50, 0, sm_cap(1)}}},
+    // 16 blocks, cap 1 SM: 2 blocks 0-100. At 50 the cap goes: 6 more at 50, to 150; 2 at 100, to
+    // 200; 6 at 150, to 250.
+    {"ALiftedCapIsUsedAtOnce", {{0, 0, 200, 16, 4, 0, 1}}, {{"end 1", 250}}, {},
+     {{50, 0, sm_cap(kAllSms)}}},
+    {"ACapAboveTheDeviceIsNone", {{0, 0, 200, 16, 4, 0, 1000}}, {{"end 1", 200}}},
+    // 1: two blocks of 4 warps under a cap of one SM sit on that, although they would be spread
+    // over two without it. So three blocks that take whole SMs have room at once.
+    {"LeaveWholeSmsToOthers", {{0, 0, 300, 2, 4, 0, 1}, {10, 1, 50, 3, 8}}, {{"end 1", 300},
+     {"end 2", 60}}},
+    // Caps of 1 and 2 SMs of 4: blocks of whole SMs, four of each client, at once as many as SMs.
+    {"OfTwoClientsAreApartAsLongAsThereAreSms", {{0, 0, 100, 4, 8, 0, 1}, {0, 1, 100, 4, 8, 0, 2},
+     {0, 2, 50, 1, 8}}, {{"end 1", 400}, {"end 2", 200}, {"end 3", 50}}},
+    // 3 SMs, 1 to 3, and 2, 0 and 1: SM 1 is both's. 1 takes its three; of 2 one block is at once
+    // on SM 0; SM 1 is taken for both waves of 1, and has one of the other two then.
+    {"BeyondAllSmsShareOnlyWhatThereIsTooLittleOf", {{0, 0, 100, 6, 8, 0, 3},
+     {0, 1, 100, 3, 8, 0, 2}}, {{"end 1", 100}, {"end 2", 200}}}};
+INSTANTIATE_TEST_SUITE_P(Caps, CappedKernels, testing::ValuesIn(kCappedKernels), name_of_row);
 
 TEST_F(Caps, HalfTheSmsDoubleTheWaves) {
   hardware::GpuSpec v100 = small_gpu();
@@ -18,11 +64,6 @@ TEST_F(Caps, HalfTheSmsDoubleTheWaves) {
   // 320 blocks, 2 an SM: 160 at once = 2 waves of 100 on 80 SMs; on 40 SMs 80 at once = 4 waves.
   kernel_at(0, 1, client(0, 40), 200, blocks_of_warps(320, 4));
   expect_run({{"end 1", 400}});
-}
-
-TEST_F(Caps, ASmallKernelDoesNotFeelACap) {
-  kernel_at(0, 1, client(0, 2), 100, blocks_of_warps(4, 4));  // 4 blocks fit 2 SMs
-  expect_run({{"end 1", 100}});
 }
 
 constexpr SharingSetup kProcesses{.mode = program::SharingMode::kMps};
@@ -38,96 +79,6 @@ TEST_F(Caps, AGridSizedByTheSmsFollowsThoseThatItsProcessHas) {
   kernel_at(20'000, 2, half, 6500, blocks_of_warps(132, 8));
   kernel_at(40'000, 3, most, 6500, blocks_of_warps(131, 8));  // not sized: two waves
   expect_run({{"end 1", 6600}, {"end 2", 20'000 + 13'000}, {"end 3", 40'000 + 13'000}});
-}
-
-// Its blocks are there until it ends: on 2 of 4 SMs four blocks from 0 to 200, and who comes at 50
-// for these SMs waits for them.
-TEST_F(Caps, BlocksOfASizedGridStayUntilItEnds) {
-  make(small_gpu(), kProcesses);
-  const ClientId capped = client(0, 2);
-  const ClientId first = client(1);
-  kernel_at(0, 1, capped, 100, blocks_of_warps(8, 4));
-  kernel_at(50, 2, first, 100, blocks_of_warps(8, 4));  // two SMs at once, two from 200 on
-  expect_run({{"end 1", 200}, {"start 2", 50}, {"end 2", 250}});
-}
-
-// Who is capped later had launched grids for the whole GPU.
-TEST_F(Caps, ACapThatComesLaterIsNotTold) {
-  make(small_gpu(), kProcesses);
-  const ClientId c = client();
-  script_.at(10, [&] { gpu_->set_sm_cap(c, 3); });
-  kernel_at(20, 1, c, 100, blocks_of_warps(8, 4));
-  expect_run({{"end 1", 220}});
-}
-
-TEST_F(Caps, CountAllKernelsOfTheClient) {
-  // Cap 2 SMs = 4 blocks of 4 warps. Kernel 1 has 3 of them; kernel 2 gets 1 at a time, then 4.
-  const ClientId c = client(0, 2);
-  kernel_at(0, 1, c, 100, blocks_of_warps(3, 4));
-  kernel_at(0, 2, c, 100, blocks_of_warps(4, 4));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 200);  // 1 block 0-100, 3 blocks 100-200
-}
-
-TEST_F(Caps, ACappedKernelDoesNotBlockOthers) {
-  // 1 is capped to 2 SMs and has 4 waves of 4 blocks; 2 takes the other 2 SMs at once.
-  kernel_at(0, 1, client(1, 2), 200, blocks_of_warps(16, 4));
-  kernel_at(0, 2, client(0), 100, blocks_of_warps(4, 4));
-  expect_run({{"end 1", 400}, {"start 2", 0}, {"end 2", 100}});
-}
-
-TEST_F(Caps, TwoHalvesRunSideBySide) {
-  // Each has 16 blocks, two waves of 100 alone, four waves on half of the SMs.
-  kernel_at(0, 1, client(0, 2), 200, blocks_of_warps(16, 4));
-  kernel_at(0, 2, client(0, 2), 200, blocks_of_warps(16, 4));
-  expect_run({{"end 1", 400}, {"end 2", 400}});
-}
-
-TEST_F(Caps, ANewCapLeavesResidentBlocks) {
-  // 16 blocks: 8 run 0-100 on all SMs. Cap 1 SM from 50 on: 2 blocks a wave from 100 on.
-  const ClientId c = client();
-  kernel_at(0, 1, c, 200, blocks_of_warps(16, 4));
-  script_.at(50, [&] { gpu_->set_sm_cap(c, 1); });
-  expect_run({{"end 1", 100 + 4 * 100}});
-}
-
-TEST_F(Caps, ALiftedCapIsUsedAtOnce) {
-  // 16 blocks, cap 1 SM: 2 blocks 0-100. At 50 the cap goes: 6 more at 50, to 150; 2 at 100, to
-  // 200; 6 at 150, to 250.
-  const ClientId c = client(0, 1);
-  kernel_at(0, 1, c, 200, blocks_of_warps(16, 4));
-  script_.at(50, [&] { gpu_->set_sm_cap(c, kAllSms); });
-  expect_run({{"end 1", 250}});
-}
-
-TEST_F(Caps, ACapAboveTheDeviceIsNone) {
-  kernel_at(0, 1, client(0, 1000), 200, blocks_of_warps(16, 4));
-  expect_run({{"end 1", 200}});
-}
-
-TEST_F(Caps, LeaveWholeSmsToOthers) {
-  // 1: two blocks of 4 warps under a cap of one SM sit on that, although they would be spread over
-  // two without it. So three blocks that take whole SMs have room at once.
-  kernel_at(0, 1, client(0, 1), 300, blocks_of_warps(2, 4));
-  kernel_at(10, 2, client(), 50, blocks_of_warps(3, 8));
-  expect_run({{"end 1", 300}, {"end 2", 60}});
-}
-
-TEST_F(Caps, OfTwoClientsAreApartAsLongAsThereAreSms) {
-  // Caps of 1 and 2 SMs of 4: blocks of whole SMs, four of each client, at once as many as SMs.
-  kernel_at(0, 1, client(0, 1), 100, blocks_of_warps(4, 8));
-  kernel_at(0, 2, client(0, 2), 100, blocks_of_warps(4, 8));
-  kernel_at(0, 3, client(), 50, blocks_of_warps(1, 8));
-  expect_run({{"end 1", 400}, {"end 2", 200}, {"end 3", 50}});
-}
-
-TEST_F(Caps, BeyondAllSmsShareOnlyWhatThereIsTooLittleOf) {
-  // 3 SMs, 1 to 3, and 2, 0 and 1: SM 1 is both's. 1 takes its three; of 2 one block is at once on
-  // SM 0; SM 1 is taken for both waves of 1, and has one of the other two then.
-  kernel_at(0, 1, client(0, 3), 100, blocks_of_warps(6, 8));
-  kernel_at(0, 2, client(0, 2), 100, blocks_of_warps(3, 8));
-  expect_run({{"end 1", 100}, {"end 2", 200}});
 }
 
 TEST_F(Caps, KeepNobodyWaitingWhoMayNotUseTheirSms) {

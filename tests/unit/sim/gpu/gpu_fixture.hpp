@@ -4,12 +4,11 @@
 // 4-warp blocks has 2 blocks an SM and 8 at once.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <functional>
-#include <initializer_list>
+#include <gtest/gtest.h>
 #include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -65,6 +64,53 @@ class Script final : public engine::EventHandler {
   std::multimap<SimTime, std::function<void()>> actions_;
 };
 
+/// Starts and ends of kernels, in ns: {{"start 2", 110}, {"end 2", 160}}.
+using Times = std::vector<std::pair<std::string_view, std::int64_t>>;
+
+/// A row of a table: kernels 1, 2, ..., when they start and end, and what shares the GPU how.
+struct Kernels {
+  struct Kernel {
+    std::int64_t at;
+    std::uint32_t client;  ///< 0, 1, ...; settings are those of its first kernel
+    std::int64_t solo;
+    std::uint64_t blocks = 8;
+    std::uint32_t warps = 4;
+    std::int32_t priority = 0;
+    std::uint32_t sm_cap = kAllSms;
+  };
+  struct Setup {
+    hardware::GpuSpec spec = small_gpu();
+    SharingSetup sharing{};
+  };
+  struct Order {
+    std::int64_t at;
+    std::uint32_t client;
+    std::function<void(Gpu&, ClientId)> give;
+  };
+  std::string name;
+  std::vector<Kernel> kernels;
+  Times times;
+  Setup setup{};
+  std::vector<Order> orders{};
+};
+
+inline Kernels::Setup shared(program::SharingMode mode) { return {small_gpu(), {.mode = mode}}; }
+inline Kernels::Setup turns_of(std::int64_t slice, std::int64_t switch_ns) {
+  return {small_gpu(), {program::SharingMode::kTimeSliced, Duration{slice}, Duration{switch_ns}}};
+}
+inline auto preempt(program::Preemption how) {
+  return [how](Gpu& gpu, ClientId client) { gpu.preempt(client, how); };
+}
+inline auto proceed() {
+  return [](Gpu& gpu, ClientId client) { gpu.proceed(client); };
+}
+inline auto priority(std::int32_t value) {
+  return [value](Gpu& gpu, ClientId client) { gpu.set_priority(client, value); };
+}
+inline auto sm_cap(std::uint32_t sms) {
+  return [sms](Gpu& gpu, ClientId client) { gpu.set_sm_cap(client, sms); };
+}
+
 class GpuTest : public testing::Test, public WorkListener {
  protected:
   void make(const hardware::GpuSpec& spec, const SharingSetup& sharing = {}) {
@@ -90,15 +136,13 @@ class GpuTest : public testing::Test, public WorkListener {
   void run(std::int64_t until_ns = 1'000'000'000'000) {
     engine_.run_until(SimTime{Duration{until_ns}});
   }
-  /// Expects starts and ends of kernels, in ns: {{"start 2", 110}, {"end 2", 160}}.
-  using Times = std::initializer_list<std::pair<std::string_view, std::int64_t>>;
-  void expect_times(Times expected) const {
+  void expect_times(const Times& expected) const {
     for (const auto& [what, ns] : expected) {
       const auto name = static_cast<std::uint64_t>(what.back() - '0');
       EXPECT_EQ(what.starts_with("start") ? start(name) : end(name), ns) << what;
     }
   }
-  void expect_run(Times expected) {
+  void expect_run(const Times& expected) {
     run();
     expect_times(expected);
   }
@@ -129,5 +173,28 @@ class GpuTest : public testing::Test, public WorkListener {
   bool more_launched_ = false;  ///< answer for every client
   std::function<void(std::uint64_t)> on_finish_;
 };
+
+class KernelTable : public GpuTest, public testing::WithParamInterface<Kernels> {
+ protected:
+  void expect_row() {
+    const Kernels& row = GetParam();
+    make(row.setup.spec, row.setup.sharing);
+    std::vector<ClientId> clients;
+    std::uint64_t name = 0;
+    for (const Kernels::Kernel& one : row.kernels) {
+      while (clients.size() <= one.client) clients.push_back(client(one.priority, one.sm_cap));
+      kernel_at(one.at, ++name, clients[one.client], one.solo,
+                blocks_of_warps(one.blocks, one.warps));
+    }
+    for (const auto& [at, to, give] : row.orders) {
+      script_.at(at, [this, client = clients[to], give] { give(*gpu_, client); });
+    }
+    expect_run(row.times);
+  }
+};
+
+inline std::string name_of_row(const testing::TestParamInfo<Kernels>& row) {
+  return row.param.name;
+}
 
 }  // namespace bubblesim::gpu

@@ -1,7 +1,6 @@
 #include "sim/gpu/sm_blocks.hpp"
 
 #include <gtest/gtest.h>
-
 #include <random>
 #include <vector>
 

@@ -108,17 +108,13 @@ class CopiesAndMemsets : public GpuTest {
 TEST_F(CopiesAndMemsets, QueueForTheCopyEngines) {
   // Two engines: 1 and 2 run 0-100 and 0-50; 3 runs 50-80; 4 runs 80-90.
   const ClientId c = client();
-  copy_at(0, 1, c, 100);
-  copy_at(0, 2, c, 50);
-  copy_at(0, 3, c, 30);
-  copy_at(0, 4, c, 10);
+  copy_at(0, 1, c, 100), copy_at(0, 2, c, 50), copy_at(0, 3, c, 30), copy_at(0, 4, c, 10);
   expect_run({{"end 1", 100}, {"start 3", 50}, {"end 3", 80}, {"start 4", 80}, {"end 4", 90}});
 }
 
 TEST_F(CopiesAndMemsets, RunBesideKernels) {
   const ClientId c = client();
-  kernel_at(0, 1, c, 100, blocks_of_warps(8, 4));
-  copy_at(0, 2, c, 100);
+  kernel_at(0, 1, c, 100, blocks_of_warps(8, 4)), copy_at(0, 2, c, 100);
   work_at(0, {.client = c, .kind = program::WorkKind::kMemset, .solo = Duration{40}, .cookie = 3});
   expect_run({{"end 1", 100}, {"end 2", 100}, {"end 3", 40}});
 }
@@ -137,8 +133,7 @@ TEST_F(CopiesAndMemsets, DoNotWaitForTheirContextsTurn) {
   make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100}});
   const ClientId a = client();
   const ClientId b = client();
-  kernel_at(0, 1, a, 1000, blocks_of_warps(8, 4));
-  copy_at(10, 2, b, 50);
+  kernel_at(0, 1, a, 1000, blocks_of_warps(8, 4)), copy_at(10, 2, b, 50);
   expect_run({{"end 2", 60}, {"end 1", 1000}});
 }
 
@@ -169,8 +164,7 @@ class Collectives : public GpuTest {
 TEST_F(Collectives, HoldTheirSmsUntilTheyEnd) {
   // 4 of 8 slots are held until 1000; a kernel of two full waves alone needs four beside it.
   const ClientId c = client();
-  collective_at(0, 1, c, blocks_of_warps(4, 4));
-  kernel_at(0, 2, c, 200, blocks_of_warps(16, 4));
+  collective_at(0, 1, c, blocks_of_warps(4, 4)), kernel_at(0, 2, c, 200, blocks_of_warps(16, 4));
   finish_at(500, 1, 1000);
   expect_run({{"start 1", 0}, {"end 1", 1000}, {"end 2", 400}});
 }
@@ -178,8 +172,7 @@ TEST_F(Collectives, HoldTheirSmsUntilTheyEnd) {
 TEST_F(Collectives, StartWhenAllOfTheirBlocksAreResident) {
   // 6 of 8 slots are taken until 100: 2 of 4 blocks are resident from 0, all from 100 on.
   const ClientId c = client();
-  kernel_at(0, 1, c, 100, blocks_of_warps(6, 4));
-  collective_at(0, 2, c, blocks_of_warps(4, 4));
+  kernel_at(0, 1, c, 100, blocks_of_warps(6, 4)), collective_at(0, 2, c, blocks_of_warps(4, 4));
   finish_at(150, 2, 160);
   expect_run({{"start 2", 100}, {"end 2", 160}});
 }
@@ -200,8 +193,7 @@ TEST_F(Collectives, MayBeFinishedFromInsideTheirStart) {
 }
 
 TEST_F(Collectives, LargerThanTheGpuStartWhenTheGpuIsTheirs) {
-  collective_at(0, 1, client(), blocks_of_warps(100, 4));
-  finish_at(10, 1, 20);
+  collective_at(0, 1, client(), blocks_of_warps(100, 4)), finish_at(10, 1, 20);
   expect_run({{"start 1", 0}, {"end 1", 20}});
 }
 
@@ -238,8 +230,7 @@ TEST_F(Collectives, OfAFrozenContextEndWhenItHasTheGpu) {
   make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100}});
   const ClientId a = client();
   const ClientId b = client();
-  collective_at(0, 1, a, blocks_of_warps(4, 4));
-  kernel_at(10, 2, b, 500, blocks_of_warps(8, 4));
+  collective_at(0, 1, a, blocks_of_warps(4, 4)), kernel_at(10, 2, b, 500, blocks_of_warps(8, 4));
   finish_at(120, 1, 150);
   run();
   EXPECT_EQ(end(1), 200);
@@ -252,11 +243,9 @@ TEST_F(Collectives, DrawOnNoSharedResourceWhileTheyWait) {
   program::KernelProfile memory = blocks_of_warps(4, 4);
   memory.dram_share = 1;
   memory.kernel_class = program::KernelClass::kMemory;
-  collective_at(0, 1, client(), memory);
-  kernel_at(0, 2, client(), 100, memory);
+  collective_at(0, 1, client(), memory), kernel_at(0, 2, client(), 100, memory);
   // From 150 on the collective moves data: D = 2, the second kernel runs at half speed.
-  finish_at(150, 1, 1000);
-  kernel_at(200, 3, ClientId{1}, 100, memory);
+  finish_at(150, 1, 1000), kernel_at(200, 3, ClientId{1}, 100, memory);
   run();
   EXPECT_EQ(end(2), 100);
   EXPECT_EQ(end(3), 400);

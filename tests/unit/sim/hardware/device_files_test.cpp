@@ -2,6 +2,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -10,19 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "sim/hardware/cluster_spec.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/hardware/power_spec.hpp"
+#include "tests/fault.hpp"
 #include "tests/folders.hpp"
 
 namespace bubblesim::hardware {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 std::string h100_text() {
   std::ifstream in(std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices/h100.json");
@@ -128,9 +126,7 @@ TEST(GpuSpecFile, ARecordedNameInTwoFilesIsReported) {
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/a.json") << h100_text();
   std::ofstream(folder + "/b.json") << h100_text();
-  const auto devices = read_device_folder(folder);
-  ASSERT_FALSE(devices);
-  EXPECT_THAT(devices.error().at(0).text(),
+  EXPECT_THAT(error_of(read_device_folder(folder)).at(0).text(),
               HasSubstr("b.json: /recorded_names/value/0: \"NVIDIA H100 80GB HBM3\" is also in "));
 }
 
@@ -327,9 +323,8 @@ TEST(DeviceFiles, ASpecIsFoundByIdByRecordedNameAndByPath) {
   EXPECT_EQ(find_gpu_spec("h100", kDeviceFolder)->sm_count, 132U);
   EXPECT_EQ(find_gpu_spec("Tesla V100-SXM2-16GB", kDeviceFolder)->sm_count, 80U);
   EXPECT_EQ(find_gpu_spec(kDeviceFolder + "/a100-40gb.json", "")->sm_count, 108U);
-  const auto unknown = find_gpu_spec("h10x", kDeviceFolder);
-  ASSERT_FALSE(unknown);
-  EXPECT_NE(unknown.error().at(0).message.find("did you mean \"h100\"?"), std::string::npos);
+  const auto unknown = error_of(find_gpu_spec("h10x", kDeviceFolder));
+  EXPECT_NE(unknown.at(0).message.find("did you mean \"h100\"?"), std::string::npos);
   EXPECT_FALSE(find_gpu_spec("h100", "no/such/folder"));
   EXPECT_FALSE(find_gpu_spec("no/such.json", kDeviceFolder));
 }
@@ -425,9 +420,8 @@ TEST(ClusterFiles, AClusterIsFoundByIdAndByPath) {
   EXPECT_EQ(by_id->nics.count, 4U);
   EXPECT_EQ(by_id->nics.bandwidth, BytesPerSecond{24e9});
   EXPECT_TRUE(find_cluster_spec(kConfigFolder + "/clusters/selene.json", ""));
-  const auto unknown = find_cluster_spec("selen", kConfigFolder + "/clusters");
-  ASSERT_FALSE(unknown);
-  EXPECT_NE(unknown.error().at(0).message.find("did you mean \"selene\"?"), std::string::npos);
+  const auto unknown = error_of(find_cluster_spec("selen", kConfigFolder + "/clusters"));
+  EXPECT_NE(unknown.at(0).message.find("did you mean \"selene\"?"), std::string::npos);
 }
 
 TEST(ClusterFiles, NodesMayBeOverridden) {
@@ -457,8 +451,7 @@ TEST(ClusterFiles, FaultsNameThePlaceAndWhatWasExpected) {
   EXPECT_NE(faults_after("\"unit\": \"GPUs\"", "\"unit\": \"NICs\"").find("expected \"GPUs\""),
             std::string::npos);
   EXPECT_NE(faults_after("\"nvswitch\"", "\"nvswitsch\"").find("nvswitch"), std::string::npos);
-  EXPECT_NE(faults_after("[\"6.6us\", ", "[").find("for LL, LL128 and Simple"),
-            std::string::npos);
+  EXPECT_NE(faults_after("[\"6.6us\", ", "[").find("for LL, LL128 and Simple"), std::string::npos);
   EXPECT_NE(faults_after("\"nics\"", "\"nic\"").find("a cluster of several nodes has NICs"),
             std::string::npos);
   EXPECT_NE(faults_after("\"oversubscription\"", "\"over\"").find("oversubscription"),
@@ -466,5 +459,4 @@ TEST(ClusterFiles, FaultsNameThePlaceAndWhatWasExpected) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::hardware

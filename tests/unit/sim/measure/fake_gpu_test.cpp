@@ -1,6 +1,5 @@
 // The fake GPU against the simulator: the same jobs take the same time, to the nanosecond.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/measure/job_plans.hpp"
 #include "sim/run/lone_rank.hpp"
@@ -39,8 +38,7 @@ std::vector<Duration> simulated(const workload::JobProgram& job, const hardware:
 
 void expect_the_same(const workload::JobProgram& job, const hardware::GpuSpec& spec) {
   const std::vector<Duration> expected = simulated(job, spec);
-  const Played played =
-      play(spec, {{plan_of_program(job.ranks.front(), spec), kPasses}}).front();
+  const Played played = play(spec, {{plan_of_program(job.ranks.front(), spec), kPasses}}).front();
   EXPECT_EQ(played.fault, "");
   EXPECT_EQ(played.in_flight, 0U);
   EXPECT_EQ(played.iterations, expected);
@@ -53,8 +51,7 @@ void expect_the_same(const ProgramMaker& maker) {
 }
 
 TEST(FakeGpu, AKernelAndAWaitTakeWhatTheyTakeInTheSimulator) {
-  expect_the_same(
-      ProgramMaker().iteration(0).kernel(1, 10).launch_lag(3).wait_stream(0, 2).end(4));
+  expect_the_same(ProgramMaker().iteration(0).kernel(1, 10).launch_lag(3).wait_stream(0, 2).end(4));
 }
 
 TEST(FakeGpu, KernelsOfAStreamKeepTheirGaps) {
@@ -171,8 +168,7 @@ void expect_the_same_shared(const policy::Sharing& sharing, std::int32_t priorit
   ASSERT_TRUE(plans) << plans.error().text();
   const PlayedJob training{(*plans)[0].plan, 1000, false, 70ms};
   const PlayedJob filler{(*plans)[1].plan, 1000, true, 70ms};
-  const auto played =
-      play(loaded.device, {training, filler}, sharing, {{100, priority}, {100, 0}});
+  const auto played = play(loaded.device, {training, filler}, sharing, {{100, priority}, {100, 0}});
   EXPECT_EQ(played[0].iterations, ends_of(expected->training.ranks.front().times));
   const auto passes = expected->fillers.front().instances.front().passes;
   EXPECT_GT(passes, 10U);
@@ -194,8 +190,7 @@ TEST(FakeGpu, JobsThatTakeTurnsDoToo) {
 // of 10 us from 1 us on, seen 2 us after its end.
 
 using capture::HostTime;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using testing::ElementsAre, testing::HasSubstr;
 
 // begin() is 1 ms before the common start.
 constexpr Duration kStart = 1ms;

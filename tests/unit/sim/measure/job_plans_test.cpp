@@ -2,7 +2,6 @@
 // one kernel.
 #include <filesystem>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "capture/replay/job_files.hpp"
 #include "policies/builtin.hpp"
@@ -20,9 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using capture::JobPlan;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using testing::AllOf, testing::ElementsAre, testing::HasSubstr;
 using workload::ProgramMaker;
 
 run::LoadedRun lone(const std::vector<run::FillerConfig>& fillers) {

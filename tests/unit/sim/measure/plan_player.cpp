@@ -1,16 +1,13 @@
 #include "sim/program/rules.hpp"
 #include "tests/unit/sim/measure/plan_player.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 
 namespace bubblesim::measure {
 namespace {
 
-using capture::Device;
-using capture::HostClock;
-using capture::HostTime;
+using capture::Device, capture::HostClock, capture::HostTime;
 
 /// One job: its threads, and where they stand.
 class Player {

@@ -2,7 +2,6 @@
 #include "sim/model/inference_work.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/model/training_work.hpp"
 #include "tests/unit/sim/model/work_testing.hpp"
@@ -10,12 +9,8 @@
 namespace bubblesim::model {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::SizeIs;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
+using ::testing::Not, ::testing::SizeIs;
 
 const ModelSpec& llama() {
   static const ModelSpec spec = shipped("llama2-7b");
@@ -74,8 +69,7 @@ TEST(InferenceWork, TensorRanksHoldTheirHeadsCacheAndReduceTwiceABlock) {
   const ModelWork work = value(decode_work(llama(), split, Precision::kFp16, 8, 100));
   ASSERT_THAT(exchanges(block(work).forward), SizeIs(2));
   EXPECT_DOUBLE_EQ(exchanges(block(work).forward).front().bytes, 8.0 * 4096 * 2);
-  EXPECT_DOUBLE_EQ(value(kv_cache_bytes(llama(), split, Precision::kFp16, 1)),
-                   2.0 * 32 * 1024 * 2);
+  EXPECT_DOUBLE_EQ(value(kv_cache_bytes(llama(), split, Precision::kFp16, 1)), 2.0 * 32 * 1024 * 2);
 }
 
 TEST(InferenceWork, SharedKeysShrinkTheCache) {

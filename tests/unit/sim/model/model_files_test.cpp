@@ -1,16 +1,13 @@
 // The model files that ship, and faulty ones.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gmock/gmock.h>
 
 #include "tests/unit/sim/model/work_testing.hpp"
 
 namespace bubblesim::model {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 std::vector<std::string> faults_of(std::string_view text) {
   const auto model = parse_model(text, "m.json");
@@ -33,8 +30,7 @@ TEST(ModelFiles, ParametersAreThosePublished) {
   for (const ModelFile& file : *models) {
     if (!file.published) continue;
     const double count = value(parameter_count(file.spec));
-    const double allowed =
-        std::max(0.01 * file.published->value, 0.5 * file.published->last_digit);
+    const double allowed = std::max(0.01 * file.published->value, 0.5 * file.published->last_digit);
     EXPECT_NEAR(count, file.published->value, allowed) << file.id;
   }
 }

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <map>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "sim/hardware/cluster_spec.hpp"
 #include "sim/network/collective_cost.hpp"
@@ -112,8 +111,7 @@ TEST(CollectiveCost, BetweenNodesTheNicsSetTheTime) {
 TEST(CollectiveCost, AHierarchyHasFewerStepsThanARing) {
   const Topology topology(round_cluster(64));
   const Group all = strided_group(0, 512);
-  const Transfer ring =
-      topology.plan(CollectivePattern::kAllReduce, kBig, all, Algorithm::kRing);
+  const Transfer ring = topology.plan(CollectivePattern::kAllReduce, kBig, all, Algorithm::kRing);
   const Transfer hierarchy =
       topology.plan(CollectivePattern::kAllReduce, kBig, all, Algorithm::kHierarchical);
   EXPECT_EQ(ring.latency, us(8.4 + 896 * 3.4 + 126 * 14));
@@ -501,5 +499,4 @@ TEST(FlowPaths, InsideALeafThereAreNone) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::network

@@ -1,9 +1,8 @@
 // Links shared by transfers. 1 GB/s is one byte a nanosecond.
 #include <functional>
+#include <gtest/gtest.h>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "sim/network/fabric.hpp"
 #include "sim/network/rendezvous.hpp"
@@ -14,11 +13,14 @@ namespace {
 
 constexpr BytesPerSecond kByteANanosecond{1e9};
 
-Transfer over(std::vector<LinkLoad> loads, std::int64_t latency = 0, std::int64_t least = 0) {
+/// Bytes over each of some links.
+using Loads = std::vector<std::pair<std::uint32_t, double>>;
+
+Transfer over(const Loads& loads, std::int64_t latency = 0, std::int64_t least = 0) {
   Transfer out;
   out.latency = Duration{latency};
   out.least = Duration{least};
-  out.loads = std::move(loads);
+  for (const auto& [link, bytes] : loads) out.loads.push_back({LinkId{link}, bytes});
   return out;
 }
 
@@ -62,10 +64,71 @@ class Traffic final : public FlowListener, public engine::EventHandler {
   Ends ends_;
 };
 
-TEST(Fabric, ATransferAloneTakesItsLatencyAndItsBytesOverTheLink) {
-  Traffic run({kByteANanosecond});
-  run.add(10, over({{LinkId{0}, 1000}}, 5));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1015}}));
+struct Added {
+  std::int64_t when;
+  Transfer transfer;
+};
+struct Row {
+  std::string name;
+  LinkTable links;
+  std::vector<Added> added;
+  Traffic::Ends ends;
+  std::vector<SlowLink> slow{};
+};
+
+TEST(Fabric, TransfersEndAsTheirSharesLetThem) {
+  const std::vector<Row> rows{
+      {"ATransferAloneTakesItsLatencyAndItsBytesOverTheLink", {{1e9}}, {{10, over({{0, 1000}}, 5)}},
+       {{0, 1015}}},
+      // 1,000 bytes at 1 byte/ns from 0; a quarter of that from 200 to 1,000: 200 + 200 bytes by
+      // then, 600 more by 1,600.
+      {"AFaultSlowsALinkWhileItLasts", {{1e9}}, {{0, over({{0, 1000}})}}, {{0, 1600}},
+       {{LinkId{0}, 4, at(200), at(1000)}}},
+      {"AFaultThatBeganWhileNothingMovedCounts", {{1e9}}, {{0, over({{0, 50}})},
+       {500, over({{0, 1000}})}}, {{0, 50}, {1, 2500}}, {{LinkId{0}, 2, at(100), SimTime::max()}}},
+      // 50 by 100, 50 by 600, 100 by 700.
+      {"OneFaultMayFollowAnotherAtOnce", {{1e9}}, {{0, over({{0, 200}})}}, {{0, 700}},
+       {{LinkId{0}, 2, at(0), at(100)}, {LinkId{0}, 10, at(100), at(600)}}},
+      // The fault holds the first transfer to 0.1 bytes/ns, on both of its links: 0.9 are left.
+      {"WhatAFaultLeavesUnusedGoesToOthers", {{1e9}, {0.5e9}}, {{0, over({{0, 100}, {1, 100}})},
+       {0, over({{0, 900}})}}, {{0, 1000}, {1, 1000}}, {{LinkId{1}, 5, at(0), SimTime::max()}}},
+      {"EndsAreRoundedUp", {{3e9}}, {{0, over({{0, 1000}})}}, {{0, 334}}},
+      {"TwoEqualTransfersOnOneLinkTakeTwiceAsLong", {{1e9}}, {{0, over({{0, 1000}})},
+       {0, over({{0, 1000}})}}, {{0, 2000}, {1, 2000}}},
+      // Both at half speed for 1000 ns; then the longer has 1500 bytes left and the link to itself.
+      {"WhoIsLeftAloneSpeedsUp", {{1e9}}, {{0, over({{0, 500}})}, {0, over({{0, 2000}})}},
+       {{0, 1000}, {1, 2500}}},
+      // The first has moved 400 bytes when the second comes; both then share until it ends.
+      {"ANewcomerSlowsWhoIsThere", {{1e9}}, {{0, over({{0, 1000}})}, {400, over({{0, 300}})}},
+       {{1, 1000}, {0, 1300}}},
+      // The textbook example: a crosses both links, b the first (1), c the second (2). a and b get
+      // 0.5 each; c gets the 1.5 that a leaves.
+      {"ThreeTransfersOverTwoLinksShareMaxMinFairly", {{1e9}, {2e9}},
+       {{0, over({{0, 1000}, {1, 1000}})}, {0, over({{0, 1000}})}, {0, over({{1, 3000}})}},
+       {{0, 2000}, {1, 2000}, {2, 2000}}},
+      // c is on another link than a, and changes only because b does: b and a share link 0, b and c
+      // share link 1. While all run, each gets 0.5; when a ends at 200, b could go faster but c
+      // holds it.
+      {"AChangeReachesTransfersThroughOthers", {{1e9}, {1e9}}, {{0, over({{0, 100}})},
+       {0, over({{0, 300}, {1, 300}})}, {0, over({{1, 400}})}}, {{0, 200}, {1, 600}, {2, 700}}},
+      // Alone it could take 1000 ns of the link, but its channels need 4000; the other gets the
+      // rest.
+      {"ATransferIsNoFasterThanItsChannels", {{1e9}}, {{0, over({{0, 1000}}, 0, 4000)},
+       {0, over({{0, 1500}})}}, {{1, 2000}, {0, 4000}}},
+      // The second has a tenth of its bytes on link 0 as well, so all speeds rise until link 0 is
+      // full: 1 / 1.1 each. From 990 on the second has link 1 to itself, and 100 bytes left.
+      {"LoadsOfATransferMoveInProportion", {{1e9}, {1e9}}, {{0, over({{0, 900}})},
+       {0, over({{0, 100}, {1, 1000}})}}, {{0, 990}, {1, 1090}}},
+      {"TransfersOnDifferentLinksDoNotDisturbEachOther", {{1e9}, {1e9}}, {{0, over({{0, 1000}})},
+       {7, over({{1, 1000}})}}, {{0, 1000}, {1, 1007}}},
+      {"NothingToMoveEndsAfterLatencyAndChannels", {}, {{3, over({})}, {3, over({}, 10, 20)}},
+       {{0, 3}, {1, 33}}}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    Traffic run(row.links, row.slow);
+    for (const auto& [when, transfer] : row.added) run.add(when, transfer);
+    EXPECT_EQ(run.ends(), row.ends);
+  }
 }
 
 /// Does something at given times.
@@ -93,8 +156,8 @@ class Script final : public engine::EventHandler {
 // ends 800 later, at 1,200; the first goes on at 1,500, for its last 800.
 TEST(Fabric, AFlowThatIsHeldLeavesItsLinksToTheOthers) {
   Traffic run({kByteANanosecond});
-  run.add(0, over({{LinkId{0}, 1000}}));
-  run.add(0, over({{LinkId{0}, 1000}}));
+  run.add(0, over({{0, 1000}}));
+  run.add(0, over({{0, 1000}}));
   Script script(run.engine);
   script.add(400, [&](SimTime now) { run.fabric.hold(0, now); });
   script.add(1500, [&](SimTime now) { run.fabric.go_on(0, now); });
@@ -116,142 +179,32 @@ TEST(Fabric, LatenciesAndTimesWithoutALinkStandStillTogether) {
 // Held while a fault begins that quarters the link: 400 bytes by then, 600 at a quarter from 1,000.
 TEST(Fabric, AFlowThatGoesOnFindsItsLinkAsItIsThen) {
   Traffic run({kByteANanosecond}, {{LinkId{0}, 4, at(600), at(9000)}});
-  run.add(0, over({{LinkId{0}, 1000}}));
+  run.add(0, over({{0, 1000}}));
   Script script(run.engine);
   script.add(400, [&](SimTime now) { run.fabric.hold(0, now); });
   script.add(1000, [&](SimTime now) { run.fabric.go_on(0, now); });
   EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 3400}}));
 }
 
-// 1,000 bytes at 1 byte/ns from 0; a quarter of that from 200 to 1,000: 200 + 200 bytes by then,
-// 600 more by 1,600.
-TEST(Fabric, AFaultSlowsALinkWhileItLasts) {
-  Traffic run({kByteANanosecond}, {{LinkId{0}, 4, at(200), at(1000)}});
-  run.add(0, over({{LinkId{0}, 1000}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1600}}));
-}
-
-TEST(Fabric, AFaultThatBeganWhileNothingMovedCounts) {
-  Traffic run({kByteANanosecond}, {{LinkId{0}, 2, at(100), SimTime::max()}});
-  run.add(0, over({{LinkId{0}, 50}}));
-  run.add(500, over({{LinkId{0}, 1000}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 50}, {1, 2500}}));
-}
-
-TEST(Fabric, OneFaultMayFollowAnotherAtOnce) {
-  Traffic run({kByteANanosecond},
-              {{LinkId{0}, 2, at(0), at(100)}, {LinkId{0}, 10, at(100), at(600)}});
-  run.add(0, over({{LinkId{0}, 200}}));  // 50 by 100, 50 by 600, 100 by 700
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 700}}));
-}
-
-// The fault holds the first transfer to 0.1 bytes/ns, on both of its links.
-TEST(Fabric, WhatAFaultLeavesUnusedGoesToOthers) {
-  Traffic run({kByteANanosecond, BytesPerSecond{0.5e9}}, {{LinkId{1}, 5, at(0), SimTime::max()}});
-  run.add(0, over({{LinkId{0}, 100}, {LinkId{1}, 100}}));  // 0.1 bytes/ns
-  run.add(0, over({{LinkId{0}, 900}}));                    // 0.9 bytes/ns
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1000}, {1, 1000}}));
-}
-
-TEST(Fabric, EndsAreRoundedUp) {
-  Traffic run({BytesPerSecond{3e9}});
-  run.add(0, over({{LinkId{0}, 1000}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 334}}));
-}
-
-TEST(Fabric, TwoEqualTransfersOnOneLinkTakeTwiceAsLong) {
-  Traffic run({kByteANanosecond});
-  run.add(0, over({{LinkId{0}, 1000}}));
-  run.add(0, over({{LinkId{0}, 1000}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 2000}, {1, 2000}}));
-}
-
-// Both at half speed for 1000 ns; then the longer has 1500 bytes left and the link to itself.
-TEST(Fabric, WhoIsLeftAloneSpeedsUp) {
-  Traffic run({kByteANanosecond});
-  run.add(0, over({{LinkId{0}, 500}}));
-  run.add(0, over({{LinkId{0}, 2000}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1000}, {1, 2500}}));
-}
-
 // Two groups of 1000 bytes and one of 500, a third of the link each: 500 by 1500, then the two have
 // 1000 bytes left and the link to themselves.
 TEST(Fabric, ATransferOfTwoGroupsHasTwoShares) {
   Traffic run({kByteANanosecond});
-  Transfer two = over({{LinkId{0}, 2000}});
+  Transfer two = over({{0, 2000}});
   two.shares = 2;
   run.add(0, two);
-  run.add(0, over({{LinkId{0}, 500}}));
+  run.add(0, over({{0, 500}}));
   EXPECT_EQ(run.ends(), (Traffic::Ends{{1, 1500}, {0, 2500}}));
-}
-
-// The first has moved 400 bytes when the second comes; both then share until it ends.
-TEST(Fabric, ANewcomerSlowsWhoIsThere) {
-  Traffic run({kByteANanosecond});
-  run.add(0, over({{LinkId{0}, 1000}}));
-  run.add(400, over({{LinkId{0}, 300}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{1, 1000}, {0, 1300}}));
-}
-
-// The textbook example: a crosses both links, b the first (1), c the second (2). a and b get
-// 0.5 each; c gets the 1.5 that a leaves.
-TEST(Fabric, ThreeTransfersOverTwoLinksShareMaxMinFairly) {
-  Traffic run({kByteANanosecond, {2e9}});
-  run.add(0, over({{LinkId{0}, 1000}, {LinkId{1}, 1000}}));
-  run.add(0, over({{LinkId{0}, 1000}}));
-  run.add(0, over({{LinkId{1}, 3000}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 2000}, {1, 2000}, {2, 2000}}));
-}
-
-// c is on another link than a, and changes only because b does: b and a share link 0, b and c
-// share link 1. While all run, each gets 0.5; when a ends at 200, b could go faster but c holds it.
-TEST(Fabric, AChangeReachesTransfersThroughOthers) {
-  Traffic run({kByteANanosecond, kByteANanosecond});
-  run.add(0, over({{LinkId{0}, 100}}));
-  run.add(0, over({{LinkId{0}, 300}, {LinkId{1}, 300}}));
-  run.add(0, over({{LinkId{1}, 400}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 200}, {1, 600}, {2, 700}}));
-}
-
-// Alone it could take 1000 ns of the link, but its channels need 4000; the other gets the rest.
-TEST(Fabric, ATransferIsNoFasterThanItsChannels) {
-  Traffic run({kByteANanosecond});
-  run.add(0, over({{LinkId{0}, 1000}}, 0, 4000));
-  run.add(0, over({{LinkId{0}, 1500}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{1, 2000}, {0, 4000}}));
-}
-
-// The second has a tenth of its bytes on link 0 as well, so all speeds rise until link 0 is full:
-// 1 / 1.1 each. From 990 on the second has link 1 to itself, and 100 bytes left.
-TEST(Fabric, LoadsOfATransferMoveInProportion) {
-  Traffic run({kByteANanosecond, kByteANanosecond});
-  run.add(0, over({{LinkId{0}, 900}}));
-  run.add(0, over({{LinkId{0}, 100}, {LinkId{1}, 1000}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 990}, {1, 1090}}));
-}
-
-TEST(Fabric, TransfersOnDifferentLinksDoNotDisturbEachOther) {
-  Traffic run({kByteANanosecond, kByteANanosecond});
-  run.add(0, over({{LinkId{0}, 1000}}));
-  run.add(7, over({{LinkId{1}, 1000}}));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1000}, {1, 1007}}));
-}
-
-TEST(Fabric, NothingToMoveEndsAfterLatencyAndChannels) {
-  Traffic run(LinkTable{});
-  run.add(3, over({}));
-  run.add(3, over({}, 10, 20));
-  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 3}, {1, 33}}));
 }
 
 TEST(Fabric, AListenerMayStartTheNextTransfer) {
   Traffic run({kByteANanosecond});
-  const Transfer next = over({{LinkId{0}, 100}});
+  const Transfer next = over({{0, 100}});
   run.then = [&](std::uint64_t cookie, SimTime now) {
     if (cookie < 2) run.fabric.start(next, run, cookie + 10, now);
   };
-  run.add(0, over({{LinkId{0}, 1000}}));
-  run.add(0, over({{LinkId{0}, 1000}}));
+  run.add(0, over({{0, 1000}}));
+  run.add(0, over({{0, 1000}}));
   EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 2000}, {1, 2000}, {10, 2200}, {11, 2200}}));
 }
 
@@ -266,13 +219,13 @@ TEST(Fabric, NoLinkCarriesMoreThanItsCapacity) {
       return (state >> 33U) % below;
     };
     for (int i = 0; i < 60; ++i) {
-      std::vector<LinkLoad> loads;
+      Loads loads;
       for (std::uint32_t link = 0; link < 8; ++link) {
         if (next(3) > 0) continue;
-        loads.push_back({LinkId{link}, static_cast<double>(1000 + next(9000))});
-        bytes[link] += loads.back().bytes;
+        loads.emplace_back(link, static_cast<double>(1000 + next(9000)));
+        bytes[link] += loads.back().second;
       }
-      run.add(0, over(std::move(loads), 0, static_cast<std::int64_t>(next(20000))));
+      run.add(0, over(loads, 0, static_cast<std::int64_t>(next(20000))));
     }
     return run.ends();
   };
@@ -282,9 +235,7 @@ TEST(Fabric, NoLinkCarriesMoreThanItsCapacity) {
     const auto ends = run_all(seed, bytes);
     EXPECT_EQ(ends, run_all(seed, again));
     ASSERT_EQ(ends.size(), 60U);
-    for (const double of_link : bytes) {
-      EXPECT_GE(static_cast<double>(ends.back().second), of_link);
-    }
+    for (const double of_link : bytes) EXPECT_GE(static_cast<double>(ends.back().second), of_link);
   }
 }
 
@@ -299,16 +250,14 @@ class Peer final : public Participant {
 
 TEST(Fabric, CarriesACollectiveFromItsLastArrivalOn) {
   engine::Engine engine;
-  const Transfer transfer = over({{LinkId{0}, 1000}}, 50);
+  const Transfer transfer = over({{0, 1000}}, 50);
   Rendezvous meeting(engine, {{2, &transfer}, {2, nullptr}}, {kByteANanosecond});
   Peer a;
   Peer b;
   meeting.arrive(0, a, 1, at(0));
   engine.run_until();
   EXPECT_EQ(meeting.waiting(), 1U);
-  meeting.arrive(0, b, 2, at(0));
-  meeting.arrive(1, a, 3, at(0));
-  meeting.arrive(1, b, 4, at(0));
+  meeting.arrive(0, b, 2, at(0)), meeting.arrive(1, a, 3, at(0)), meeting.arrive(1, b, 4, at(0));
   EXPECT_EQ(a.arrived, (std::vector<std::int64_t>{0}));
   EXPECT_TRUE(a.carried.empty());
   engine.run_until();
@@ -343,8 +292,7 @@ TEST_F(RendezvousTest, EveryoneIsToldWhenTheLastHasArrivedInOrderOfArrival) {
   Rank a(told);
   Rank b(told);
   Rendezvous meeting({3});
-  meeting.arrive(0, b, 11, at(10));
-  meeting.arrive(0, a, 12, at(20));
+  meeting.arrive(0, b, 11, at(10)), meeting.arrive(0, a, 12, at(20));
   EXPECT_TRUE(told.empty());
   EXPECT_EQ(meeting.waiting(), 1U);
   meeting.arrive(0, a, 13, at(30));
@@ -362,8 +310,7 @@ TEST_F(RendezvousTest, ALoneParticipantMeetsItself) {
 TEST_F(RendezvousTest, CollectivesDoNotMix) {
   Rank a(told);
   Rendezvous meeting({2, 2});
-  meeting.arrive(0, a, 1, at(1));
-  meeting.arrive(1, a, 2, at(2));
+  meeting.arrive(0, a, 1, at(1)), meeting.arrive(1, a, 2, at(2));
   EXPECT_TRUE(told.empty());
   EXPECT_EQ(meeting.waiting(), 2U);
   meeting.arrive(1, a, 3, at(3));
@@ -375,8 +322,7 @@ TEST_F(RendezvousTest, ACollectiveIsUsedAgainInTheNextPass) {
   Rank a(told);
   Rendezvous meeting({2});
   for (std::uint64_t pass = 0; pass < 3; ++pass) {
-    meeting.arrive(0, a, pass * 2, at(1));
-    meeting.arrive(0, a, pass * 2 + 1, at(1));
+    meeting.arrive(0, a, pass * 2, at(1)), meeting.arrive(0, a, pass * 2 + 1, at(1));
   }
   EXPECT_EQ(told, (Rank::Told{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}}));
 }
@@ -415,8 +361,7 @@ TEST_F(RendezvousTest, WhoIsToldMayArriveElsewhereAtOnce) {
   };
   a.then = go_on;
   b.then = go_on;
-  meeting.arrive(0, a, 1, at(8));
-  meeting.arrive(0, b, 2, at(9));
+  meeting.arrive(0, a, 1, at(8)), meeting.arrive(0, b, 2, at(9));
   EXPECT_EQ(told, (Rank::Told{{1, 9}, {2, 9}, {100, 9}, {101, 9}}));
   EXPECT_EQ(meeting.waiting(), 0U);
 }
@@ -447,12 +392,8 @@ TEST(RendezvousDeathTest, TheLastArrivalIsNeverLate) {
 TEST_F(RendezvousTest, IsCompleteNoSoonerThanTheLastOfThoseWhoAreMissing) {
   Rank a(told);
   Rendezvous meeting({3, 2, 2});
-  meeting.arrive(0, a, 1, at(1));
-  meeting.expect(0, at(30));
-  meeting.expect(1, at(50));
-  meeting.expect(0, at(20));
-  meeting.expect(1, at(10));
-  meeting.expect(2, at(5));
+  meeting.arrive(0, a, 1, at(1)), meeting.expect(0, at(30)), meeting.expect(1, at(50));
+  meeting.expect(0, at(20)), meeting.expect(1, at(10)), meeting.expect(2, at(5));
   EXPECT_EQ(meeting.next_completion(), at(30));
   meeting.expect(1, at(60));  // another look
   meeting.expect(1, at(70));
@@ -461,5 +402,4 @@ TEST_F(RendezvousTest, IsCompleteNoSoonerThanTheLastOfThoseWhoAreMissing) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::network

@@ -1,10 +1,8 @@
 #include "sim/observe/report.hpp"
 #include "sim/observe/result_rows.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gmock/gmock.h>
 
 #include "sim/base/json.hpp"
 #include "tests/unit/sim/observe/sample_report.hpp"
@@ -12,8 +10,7 @@
 namespace bubblesim::observe {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using testing::HasSubstr, testing::Not;
 
 /// Cells of one CSV line without line ends in cells.
 std::vector<std::string> cells_of(const std::string& line) {

@@ -7,8 +7,7 @@
 namespace bubblesim::observe {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
+using std::chrono::milliseconds, std::chrono::seconds;
 
 RankIterations rank_of_ms(std::uint32_t rank, const std::vector<int>& times,
                           std::size_t first_counted = 0) {

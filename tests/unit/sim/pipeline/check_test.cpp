@@ -1,6 +1,5 @@
 // Faults of tables.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
@@ -9,9 +8,7 @@
 namespace bubblesim::pipeline {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::AllOf, testing::HasSubstr, testing::IsEmpty;
 
 // All faults of a table, one a line.
 std::string faults_of(const std::string& csv) {
@@ -32,8 +29,7 @@ TEST(Check, ASoundTableHasNoFault) {
 TEST(Check, WhatIsMissingOrTwiceIsNamed) {
   EXPECT_THAT(faults_of("0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n"), HasSubstr("rank 0: lacks 0B1"));
   EXPECT_THAT(faults_of("0F0,0I0\n"), HasSubstr("lacks 0W0"));
-  EXPECT_THAT(faults_of("0F0,0F0,0B0\n"),
-              HasSubstr("rank 0, action 1: found 0F0 a second time"));
+  EXPECT_THAT(faults_of("0F0,0F0,0B0\n"), HasSubstr("rank 0, action 1: found 0F0 a second time"));
   EXPECT_THAT(faults_of("0F0,0B0,0I0,0W0\n"), HasSubstr("both B and I or W"));
   EXPECT_THAT(faults_of("0F0,0B0,0B1,0F2,0B2\n"), HasSubstr("lacks 0F1"));
 }
@@ -57,8 +53,7 @@ TEST(Check, ADeadlockNamesTheRanksThatWaitForEachOther) {
 TEST(Check, ManyFaultsAreCounted) {
   std::string csv = "0F0";
   for (int k = 1; k < 100; ++k) csv += ",0F" + std::to_string(k);
-  const std::string text = faults_of(csv + "\n");
-  EXPECT_THAT(text, HasSubstr("and 80 faults more"));
+  EXPECT_THAT(faults_of(csv + "\n"), HasSubstr("and 80 faults more"));
 }
 
 TEST(Check, HugeNumbersAreRefusedBeforeTablesAreMade) {
@@ -126,8 +121,7 @@ TEST(Graph, AForksBackwardWaitsForAllConsumers) {
 // keeps 4 in flight.
 TEST(Graph, AConsumerOfTwiceTheSizeWaitsForTwo) {
   const PlannedSchedule plan = on(2, {{0, 1}}, {1, 2}, 6);
-  EXPECT_EQ(text_of(plan.schedule.actions[0]),
-            "0F0 0F1 0F2 0F3 0B0 0B1 0F4 0F5 0B2 0B3 0B4 0B5");
+  EXPECT_EQ(text_of(plan.schedule.actions[0]), "0F0 0F1 0F2 0F3 0B0 0B1 0F4 0F5 0B2 0B3 0B4 0B5");
   EXPECT_EQ(text_of(plan.schedule.actions[1]), "1F0 1B0 1F1 1B1 1F2 1B2");
   const Execution run = ran(plan, times(1, 1, 1));
   EXPECT_EQ(run.spans[1][0], (Span{2, 3}));
@@ -192,10 +186,6 @@ TEST(Graph, CaseStudyOfGraphPipe) {
 }
 
 // Schedules by name: orders by hand, and plans that do not fit.
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 TEST(Registry, AnUnknownNameIsRefusedWithTheNearest) {
   EXPECT_THAT(refusal("1f1", request(4, 8)),
@@ -297,5 +287,4 @@ TEST(Registry, ChimeraByHand) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::pipeline

@@ -1,7 +1,6 @@
 // Times, bubbles by kind and what is published of single schedules.
 #include <array>
 #include <cmath>
-
 #include <gtest/gtest.h>
 
 #include "tests/unit/sim/pipeline/plans.hpp"
@@ -291,5 +290,4 @@ TEST(ZbColumns, AFitOnTwoColumnsPredictsTheOthers) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::pipeline

@@ -1,9 +1,8 @@
 // Helpers to make and run schedules in tests.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 

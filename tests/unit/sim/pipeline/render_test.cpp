@@ -1,6 +1,5 @@
 // Tables as text, JSON and picture.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
 #include "sim/pipeline/csv.hpp"
@@ -10,8 +9,7 @@
 namespace bubblesim::pipeline {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using testing::HasSubstr, testing::Not;
 
 TEST(Render, GridHasAColumnAUnit) {
   const PlannedSchedule plan = made("1f1b", request(2, 2));
@@ -64,9 +62,7 @@ TEST(Render, PictureHasABoxAnActionAndEscapesNames) {
   }
   std::size_t expected = 0;
   for (const auto& list : plan.schedule.actions) {
-    for (const Action& action : list) {
-      expected += action.kind == ActionKind::kOverlapped ? 2 : 1;
-    }
+    for (const Action& action : list) expected += action.kind == ActionKind::kOverlapped ? 2 : 1;
   }
   EXPECT_EQ(boxes, expected);
 }
@@ -78,9 +74,7 @@ TEST(Render, APictureOfNoTimeIsDrawn) {
 
 // Tables as CSV.
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::Pair;
+using testing::AllOf, testing::ElementsAre, testing::Pair;
 
 std::string fault_of(const std::string& csv) {
   const auto read = parse_csv(csv, "t.csv");
@@ -108,8 +102,7 @@ TEST(Csv, EveryScheduleReadsBack) {
 
 TEST(Csv, IdleStepsAreEmptyCells) {
   const PlannedSchedule plan = made("1f1b", request(2, 2));
-  EXPECT_EQ(write_csv_steps(plan.schedule, plan.graph),
-            "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n");
+  EXPECT_EQ(write_csv_steps(plan.schedule, plan.graph), "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n");
   EXPECT_EQ(write_csv(plan.schedule), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
 }
 

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/plugin/load_policies.hpp"
 #include "sim/plugin/policy_project.hpp"
@@ -8,9 +7,7 @@
 namespace bubblesim::plugin {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
 
 TEST(PolicyProject, HasFourFilesNamedAfterThePolicy) {
   const auto files = policy_project("token_gate");
@@ -98,8 +95,7 @@ TEST(SpecCheck, ParametersThatContradictThemselvesAreNamed) {
             "parameter \"tokens\": its default is not allowed: found \"11\", expected 1 to 10");
   spec = good();
   spec.parameters.front().fallback = 5.0;
-  EXPECT_EQ(fault_of(spec),
-            "parameter \"tokens\": its default is of another type than its range");
+  EXPECT_EQ(fault_of(spec), "parameter \"tokens\": its default is of another type than its range");
   spec = good();
   spec.parameters.front().maximum = 10.0;
   EXPECT_EQ(fault_of(spec), "parameter \"tokens\": its minimum and maximum are of two types");
@@ -117,5 +113,4 @@ TEST(SpecCheck, WordsAndTextsPass) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::plugin

@@ -1,8 +1,7 @@
 #include "sim/policy/session/bubble_watch.hpp"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 

@@ -1,9 +1,8 @@
 // What launches ask of a policy, and what that costs, by what it declares.
 #include "sim/policy/gate_terms.hpp"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
+#include <gtest/gtest.h>
 
 namespace bubblesim::policy {
 namespace {

@@ -1,7 +1,6 @@
 #include "sim/policy/policy.hpp"
 
 #include <gtest/gtest.h>
-
 #include <new>
 #include <stdexcept>
 

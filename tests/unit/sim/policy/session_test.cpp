@@ -2,10 +2,8 @@
 // it is told. Instants in ns.
 #include "sim/policy/session/session.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <functional>
+#include <gmock/gmock.h>
 #include <limits>
 #include <ostream>
 #include <string>
@@ -14,8 +12,7 @@
 namespace bubblesim::policy {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 using Log = std::vector<std::string>;
 
@@ -31,8 +28,7 @@ class WrittenOutlet final : public Outlet {
     log_.push_back("admit " + number(launch) + (form ? " reshaped" : ""));
   }
   void hold(const HeldLaunch& launch) override { log_.push_back("hold " + number(launch.info)); }
-  void release(const HeldLaunch& launch, const std::optional<LaunchForm>& form,
-               Instant) override {
+  void release(const HeldLaunch& launch, const std::optional<LaunchForm>& form, Instant) override {
     log_.push_back("release " + number(launch.info) + (form ? " reshaped" : ""));
   }
   Refusal cap(ClientId, std::uint32_t) override { return note("cap"); }

@@ -2,7 +2,6 @@
 #include "sim/program/rules.hpp"
 
 #include <gtest/gtest.h>
-
 #include <map>
 #include <optional>
 

@@ -1,12 +1,11 @@
 // A store for one test, and runs in it with figures that the test chooses.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <filesystem>
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <unistd.h>
 
 #include "sim/report/report_page.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
@@ -16,8 +15,7 @@ namespace bubblesim::report {
 class ReportCase : public testing::Test {
  protected:
   ReportCase() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "report_test_XXXXXX").string();
+    std::string pattern = (std::filesystem::temp_directory_path() / "report_test_XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     store_ = std::move(
         *store::open_store((folder_ / "results.db").string(), store::StoreAccess::kWrite));

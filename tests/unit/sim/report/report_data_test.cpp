@@ -1,6 +1,5 @@
 #include <cmath>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <limits>
 
 #include "sim/report/report_axes.hpp"
@@ -10,9 +9,7 @@
 namespace bubblesim::report {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::ElementsAre, testing::HasSubstr, testing::IsEmpty;
 using ReportOfAStore = ReportCase;
 
 TEST(MeanOverSeeds, HasTheIntervalOfStudentsT) {
@@ -29,8 +26,7 @@ TEST(MeanOverSeeds, OfOneValueHasNoIntervalAndOfNoneNoMean) {
 }
 
 TEST_F(ReportOfAStore, AveragesSeedsOfAPoint) {
-  add(run(0, "mps", "100", 1, 10, 0.9));
-  add(run(1, "mps", "100", 2, 14, 0.9));
+  add(run(0, "mps", "100", 1, 10, 0.9)), add(run(1, "mps", "100", 2, 14, 0.9));
   add(run(2, "mps", "200", 1, 30, 0.8));
   const ReportData data = report();
   ASSERT_EQ(data.points.size(), 2U);
@@ -45,8 +41,7 @@ TEST_F(ReportOfAStore, SaysHowMuchOfTheBubblesWasRecovered) {
   store::RunRecord second = run(1, "mps", "100", 2, 10, 0.9);
   set_cell(first, 0, "bubble_recovered_fraction", 0.25);
   set_cell(second, 0, "bubble_recovered_fraction", 0.75);
-  add(first);
-  add(second);
+  add(first), add(second);
   EXPECT_DOUBLE_EQ(figure(report().points[0], "bubble_recovered_fraction").mean.value(), 0.5);
 }
 
@@ -63,8 +58,7 @@ TEST_F(ReportOfAStore, KeepsWhatAnySeedOfAPointHasLost) {
   add(run(0, "mps", "100", 1, 10, 0.9));
   store::RunRecord lossy = run(1, "mps", "100", 2, 10, 0.9);
   set_cell(lossy, 0, "losses", std::string("program_what_ifs_doubtful"));
-  add(lossy);
-  add(run(2, "mps", "200", 1, 10, 0.9));
+  add(lossy), add(run(2, "mps", "200", 1, 10, 0.9));
   const ReportData data = report();
   EXPECT_THAT(data.points[0].losses, ElementsAre("program_what_ifs_doubtful"));
   EXPECT_THAT(data.points[1].losses, IsEmpty());
@@ -80,8 +74,7 @@ TEST_F(ReportOfAStore, CountsLatenciesOfOverloadedFillers) {
 }
 
 TEST_F(ReportOfAStore, CurvesFollowTheLoadNotTheOrderOfRuns) {
-  add(run(0, "mps", "800", 1, 90, 0.7));
-  add(run(1, "mps", "50", 1, 10, 0.9));
+  add(run(0, "mps", "800", 1, 90, 0.7)), add(run(1, "mps", "50", 1, 10, 0.9));
   add(run(2, "mps", "100", 1, 20, 0.8));
   const ReportData data = report();
   ASSERT_EQ(data.sweeps[0].curves.size(), 1U);
@@ -89,10 +82,8 @@ TEST_F(ReportOfAStore, CurvesFollowTheLoadNotTheOrderOfRuns) {
 }
 
 TEST_F(ReportOfAStore, FrontsAreOfAllSettingsAndOfEachChoice) {
-  add(run(0, "mps", "1", 1, 10, 0.80));
-  add(run(1, "tgs", "1", 1, 20, 0.90));
-  add(run(2, "mps", "2", 1, 30, 0.70));
-  add(run(3, "tgs", "2", 1, 40, 0.85));
+  add(run(0, "mps", "1", 1, 10, 0.80)), add(run(1, "tgs", "1", 1, 20, 0.90));
+  add(run(2, "mps", "2", 1, 30, 0.70)), add(run(3, "tgs", "2", 1, 40, 0.85));
   const ReportData data = report();
   const auto front = [&](AxisPlace load) -> std::vector<std::uint32_t> {
     for (const ReportFront& known : data.sweeps[0].fronts) {
@@ -106,8 +97,7 @@ TEST_F(ReportOfAStore, FrontsAreOfAllSettingsAndOfEachChoice) {
 }
 
 TEST_F(ReportOfAStore, OraclesStandOutsideOfFronts) {
-  add(run(0, "mps", "1", 1, 10, 0.8));
-  add(run(1, "tgs", "1", 1, 20, 0.9));
+  add(run(0, "mps", "1", 1, 10, 0.8)), add(run(1, "tgs", "1", 1, 20, 0.9));
   add(run(2, "ideal", "1", 1, 5, 1.0));
   EXPECT_THAT(report().sweeps[0].fronts[0].points, ElementsAre(0, 1));
 }
@@ -141,8 +131,7 @@ TEST_F(ReportOfAStore, ListsFailedRunsWithTheirReasonsAndSumsCounters) {
 }
 
 TEST_F(ReportOfAStore, KeepsConfigsAsDifferencesFromTheFirst) {
-  add(run(0, "mps", "1", 1, 10, 0.9));
-  add(run(1, "mps", "2", 1, 10, 0.9));
+  add(run(0, "mps", "1", 1, 10, 0.9)), add(run(1, "mps", "2", 1, 10, 0.9));
   const ReportData data = report();
   EXPECT_EQ(data.sweeps[0].base_config, R"({"load":1,"policies":["mps"]})");
   EXPECT_EQ(data.runs[0].patch, "[]");
@@ -150,16 +139,14 @@ TEST_F(ReportOfAStore, KeepsConfigsAsDifferencesFromTheFirst) {
 }
 
 TEST_F(ReportOfAStore, ASeedThatIsThereTwiceCountsOnce) {
-  add(run(0, "mps", "1", 1, 10, 0.9));
-  add(run(1, "mps", "1", 1, 99, 0.9));
+  add(run(0, "mps", "1", 1, 10, 0.9)), add(run(1, "mps", "1", 1, 99, 0.9));
   const ReportData data = report();
   EXPECT_DOUBLE_EQ(figure(data.points[0], "latency_p95_ms").mean.value(), 10);
   EXPECT_EQ(data.repeated, 1U);
 }
 
 TEST_F(ReportOfAStore, ComparesAsResultsCompareDoes) {
-  add(run(0, "exclusive", "1", 1, 10, 1.0));
-  add(run(1, "mps", "1", 1, 14, 0.9));
+  add(run(0, "exclusive", "1", 1, 10, 1.0)), add(run(1, "mps", "1", 1, 14, 0.9));
   const ReportData data = report();
   EXPECT_EQ(data.sweeps[0].baseline, "exclusive");
   bool found = false;

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
 #include "sim/report/report_page.hpp"
@@ -9,8 +8,7 @@
 namespace bubblesim::report {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using testing::HasSubstr, testing::Not;
 using ReportPage = ReportCase;
 
 std::size_t count_of(const std::string& text, const std::string& part) {
@@ -69,8 +67,7 @@ TEST_F(ReportPage, NumbersHaveSixDigits) {
   EXPECT_EQ(read["points"][0][5][metric_place("latency_p95_ms")], 3.33333);
 }
 
-using traces::ChromeSlice;
-using traces::ChromeTrace;
+using traces::ChromeSlice, traces::ChromeTrace;
 
 /// Two GPUs with a track each.
 ChromeTrace two_gpus() {

@@ -1,9 +1,9 @@
 // Programs on one GPU behind a policy that the test scripts. Times in us.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <array>
+#include <functional>
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,10 +16,7 @@
 namespace bubblesim::schedule {
 
 using policy::Verdict;
-using workload::ProgramMaker;
-using workload::RunRecorder;
-using workload::Spans;
-using workload::us;
+using workload::ProgramMaker, workload::RunRecorder, workload::Spans, workload::us;
 
 using Calls = std::vector<std::pair<std::string, std::int64_t>>;
 
@@ -67,6 +64,11 @@ class PolicyDriverTest : public testing::Test, public HoldListener {
     for (const auto& run : runs_) run->start_pass(kSimStart);
     engine_.run_until();
   }
+  void hold_fillers();
+  void at_tick(Duration when, std::function<void(policy::Actions&)> rule) {
+    policy_.ticks = {when};
+    policy_.tick_rule = std::move(rule);
+  }
   [[nodiscard]] Spans spans(std::size_t client) const {
     return observers_[client]->recorder.spans();
   }
@@ -99,5 +101,11 @@ inline program::Program one_kernel(std::int64_t called, std::int64_t duration) {
 
 inline const ClientId kJob{0};
 inline const ClientId kFiller{1};
+
+inline void PolicyDriverTest::hold_fillers() {
+  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
+    return launch.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
+  };
+}
 
 }  // namespace bubblesim::schedule

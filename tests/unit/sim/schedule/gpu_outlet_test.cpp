@@ -38,25 +38,22 @@ TEST_F(PolicyActions, reset_makes_a_kernel_begin_anew) {
 }
 
 TEST_F(PolicyActions, switch_a_context_away_only_where_contexts_take_turns) {
-  policy_.ticks = {us(20)};
-  policy_.tick_rule = [](policy::Actions& actions) {
+  at_tick(us(20), [](policy::Actions& actions) {
     actions.preempt(kFiller, program::Preemption::kContextSwitch);
-  };
+  });
   run({one_kernel(500, 1), two_kernels()});
   EXPECT_THAT(fault(), HasSubstr("contexts do not take turns"));
 }
 
 TEST_F(PolicyActions, set_slices_only_where_contexts_take_turns) {
-  policy_.ticks = {us(20)};
-  policy_.tick_rule = [](policy::Actions& actions) { actions.set_time_slice(kFiller, us(5)); };
+  at_tick(us(20), [](policy::Actions& actions) { actions.set_time_slice(kFiller, us(5)); });
   run({one_kernel(500, 1), two_kernels()});
   EXPECT_THAT(fault(), HasSubstr("contexts do not take turns"));
 }
 
 TEST_F(PolicyActions, slices_take_effect_under_time_slicing) {
   sharing_ = {program::SharingMode::kTimeSliced, us(1000), us(0)};
-  policy_.ticks = {us(1)};
-  policy_.tick_rule = [](policy::Actions& actions) { actions.set_time_slice(kFiller, us(10)); };
+  at_tick(us(1), [](policy::Actions& actions) { actions.set_time_slice(kFiller, us(10)); });
   // The filler runs from 5 on; the job's first slice begins when the filler's of 10 has ended.
   run({one_kernel(10, 30), one_kernel(5, 30)});
   EXPECT_EQ(fault(), "none");
@@ -78,21 +75,17 @@ TEST_F(PolicyActions, reshape_the_launch_that_goes_on_and_no_other) {
 }
 
 TEST_F(PolicyActions, a_held_launch_keeps_its_form_until_it_is_released) {
-  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
-    return launch.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
-  };
-  policy_.ticks = {us(50)};
-  policy_.tick_rule = [](policy::Actions& actions) {
+  hold_fillers();
+  at_tick(us(50), [](policy::Actions& actions) {
     actions.reshape(kFiller, {0, 3.0});
     actions.release(kFiller);
-  };
+  });
   run({one_kernel(500, 1), one_kernel(10, 30)});
   EXPECT_EQ(spans(1), (Spans{{50, 140}}));
 }
 
 TEST_F(PolicyActions, a_form_that_is_faster_ends_the_run) {
-  policy_.ticks = {us(5)};
-  policy_.tick_rule = [](policy::Actions& actions) { actions.reshape(kFiller, {0, 0.5}); };
+  at_tick(us(5), [](policy::Actions& actions) { actions.reshape(kFiller, {0, 0.5}); });
   run({one_kernel(500, 1), two_kernels()});
   EXPECT_THAT(fault(), HasSubstr("to a slowdown of 0.5, allowed are 1 to 1000"));
 }
@@ -106,10 +99,9 @@ TEST_F(PolicyActions, memory_behind_the_host_link_slows_kernels_that_start_then)
   gpu_spec_.host_bandwidth = {1e5};
   program::Program filler = ProgramMaker().kernel(10, 30).kernel(9000, 30).end().program();
   for (auto& profile : filler.profiles) profile.dram_share = 0.1;
-  policy_.ticks = {us(1)};
-  policy_.tick_rule = [](policy::Actions& actions) {
+  at_tick(us(1), [](policy::Actions& actions) {
     actions.set_resident_memory(kFiller, Bytes{500});
-  };
+  });
   run({one_kernel(50, 1), filler});
   EXPECT_EQ(spans(1), (Spans{{10, 40}, {9010, 9310}}));
   EXPECT_EQ(driver_->session().counts().migrated, Bytes{500});
@@ -117,19 +109,17 @@ TEST_F(PolicyActions, memory_behind_the_host_link_slows_kernels_that_start_then)
 
 TEST_F(PolicyActions, more_memory_than_a_client_has_ends_the_run) {
   memory_ = Bytes{1000};
-  policy_.ticks = {us(1)};
-  policy_.tick_rule = [](policy::Actions& actions) {
+  at_tick(us(1), [](policy::Actions& actions) {
     actions.set_resident_memory(kFiller, Bytes{1001});
-  };
+  });
   run({one_kernel(50, 1), two_kernels()});
   EXPECT_THAT(fault(), HasSubstr("1001"));
 }
 
 TEST_F(PolicyActions, of_a_client_that_does_not_exist_end_the_run) {
-  policy_.ticks = {us(1)};
-  policy_.tick_rule = [](policy::Actions& actions) {
+  at_tick(us(1), [](policy::Actions& actions) {
     actions.preempt(ClientId{7}, program::Preemption::kAfterBlocks);
-  };
+  });
   run({one_kernel(50, 1), two_kernels()});
   EXPECT_THAT(fault(), HasSubstr("client 7"));
 }

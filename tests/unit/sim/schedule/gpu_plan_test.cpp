@@ -1,8 +1,6 @@
 // Decisions before the start.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gmock/gmock.h>
 #include <limits>
 
 #include "sim/schedule/gpu_plan.hpp"

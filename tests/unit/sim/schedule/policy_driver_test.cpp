@@ -86,9 +86,7 @@ TEST_F(PolicyDriverTest, WhoNeedNotAskTellsAndGoesOn) {
 TEST_F(PolicyDriverTest, AHeldThreadThatSleepsGoesOnWhenItIsAwake) {
   terms_.sleep = {.spin = us(10), .wake = us(7)};
   spec_.needs.completions = true;
-  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
-    return launch.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
-  };
+  hold_fillers();
   policy_.completion_rule = [](policy::Actions& actions) {
     if (actions.held(kFiller) > 0) actions.release(kFiller);
   };
@@ -124,16 +122,12 @@ TEST_F(PolicyDriverTest, AHeldLaunchGoesOnWhenReleased) {
 
 // Two threads of the filler are held at 15 and 20; one release at 30 lets the first go on.
 TEST_F(PolicyDriverTest, TheOldestHeldLaunchOfAClientIsReleasedFirst) {
-  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
-    return launch.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
-  };
-  policy_.ticks = {us(30)};
-  policy_.tick_rule = [](policy::Actions& actions) {
+  hold_fillers();
+  at_tick(us(30), [](policy::Actions& actions) {
     EXPECT_EQ(actions.held(kFiller), 2U);
     actions.release(kFiller);
-  };
-  run({one_kernel(10, 5),
-       ProgramMaker(2).kernel(20, 2).end().thread().kernel(15, 3, 1).program()});
+  });
+  run({one_kernel(10, 5), ProgramMaker(2).kernel(20, 2).end().thread().kernel(15, 3, 1).program()});
   EXPECT_EQ(spans(1), (Spans{{-1, -1}, {30, 33}}));
   EXPECT_EQ(driver_->session().still_held(), 1U);
   EXPECT_EQ(driver_->session().counts().held_time, us(15));
@@ -162,8 +156,7 @@ TEST_F(PolicyDriverTest, ATickThatIsNoLongerWantedDoesNotCome) {
 }
 
 TEST_F(PolicyDriverTest, ReleasingWhatIsNotHeldStopsTheRun) {
-  policy_.ticks = {us(20)};
-  policy_.tick_rule = [](policy::Actions& actions) { actions.release(kFiller); };
+  at_tick(us(20), [](policy::Actions& actions) { actions.release(kFiller); });
   run({one_kernel(10, 500), one_kernel(30, 5)});
   EXPECT_EQ(fault(),
             "policy fake: illegal decision at 20us: released client 1, which holds no launch");
@@ -171,14 +164,11 @@ TEST_F(PolicyDriverTest, ReleasingWhatIsNotHeldStopsTheRun) {
 }
 
 TEST_F(PolicyDriverTest, ReleasingTwiceWhatIsHeldOnceStopsTheRun) {
-  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
-    return launch.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
-  };
-  policy_.ticks = {us(20)};
-  policy_.tick_rule = [](policy::Actions& actions) {
+  hold_fillers();
+  at_tick(us(20), [](policy::Actions& actions) {
     actions.release(kFiller);
     actions.release(kFiller);
-  };
+  });
   run({one_kernel(10, 500), one_kernel(15, 5)});
   EXPECT_EQ(fault(),
             "policy fake: illegal decision at 20us: released client 1, which holds no launch");
@@ -189,8 +179,7 @@ TEST_F(PolicyDriverTest, ReleasingTwiceWhatIsHeldOnceStopsTheRun) {
 TEST_F(PolicyDriverTest, ACapHoldsForWhatIsPlacedLater) {
   program::Program filler = ProgramMaker().kernel(0, 10).kernel(20, 10).end().program();
   filler.profiles[0] = gpu::blocks_of_warps(4, 8);
-  policy_.ticks = {us(15)};
-  policy_.tick_rule = [](policy::Actions& actions) { actions.set_sm_percentage(kFiller, 50); };
+  at_tick(us(15), [](policy::Actions& actions) { actions.set_sm_percentage(kFiller, 50); });
   run({one_kernel(100, 1), filler});
   EXPECT_EQ(spans(1), (Spans{{0, 10}, {20, 40}}));
 }
@@ -236,8 +225,7 @@ TEST_F(BubbleNotices, CallsOfThePolicyDoNotNest) {
   policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
     return launch.launch == 2 ? Verdict::kHold : Verdict::kAdmit;
   };
-  policy_.ticks = {us(120)};
-  policy_.tick_rule = [](policy::Actions& actions) { actions.release(kJob); };
+  at_tick(us(120), [](policy::Actions& actions) { actions.release(kJob); });
   run({ProgramMaker().kernel(10, 30).kernel(70, 10).end().program()});
   EXPECT_EQ(spans(0), (Spans{{10, 40}, {120, 130}}));
   EXPECT_EQ(policy_.calls,

@@ -1,8 +1,7 @@
 #include "sim/schema/explore.hpp"
 
-#include <gmock/gmock.h>
-
 #include <array>
+#include <gmock/gmock.h>
 
 #include "sim/base/json.hpp"
 #include "sim/schema/write_schema.hpp"

@@ -1,6 +1,5 @@
 // What prompts share is computed once, while its blocks are there.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/serving/block_pool.hpp"
 #include "sim/serving/scheduler.hpp"

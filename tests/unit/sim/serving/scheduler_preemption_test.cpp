@@ -1,6 +1,5 @@
 // Who gives way when blocks run out, and what it costs.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/serving/scheduler.hpp"
 #include "tests/unit/sim/serving/serving_testing.hpp"
@@ -28,9 +27,7 @@ void fill(Scheduler& scheduler) {
 
 /// The first request decodes alone until it has its 6 tokens: it had 2.
 void finish_first(Scheduler& scheduler) {
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(do_step(scheduler), "1:1@" + std::to_string(8 + i) + "*");
-  }
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(do_step(scheduler), "1:1@" + std::to_string(8 + i) + "*");
 }
 
 TEST(SchedulerPreemption, TheNewestGivesWayAndComputesPromptAndOutputAgain) {

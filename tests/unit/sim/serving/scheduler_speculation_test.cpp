@@ -3,7 +3,6 @@
 #include <cmath>
 #include <fstream>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/output_file.hpp"
 #include "sim/serving/scheduler.hpp"
@@ -13,8 +12,7 @@
 namespace bubblesim::serving {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 /// Two drafted tokens a step, of which as many are accepted as the chances say.
 SchedulerSpec drafting_spec(std::vector<double> accepted) {

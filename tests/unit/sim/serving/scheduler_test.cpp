@@ -1,7 +1,6 @@
 // Steps by hand: blocks of four tokens, budgets of eight. Expected steps read
 // "request:tokens@context", "p" for prefill, "*" for a token that is sampled.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/serving/scheduler.hpp"
 #include "tests/fakes/lone_server.hpp"
@@ -123,9 +122,7 @@ TEST(Scheduler, OrcaKeepsBlocksForTheWholeOutputAndPreemptsNobody) {
   scheduler.arrive(make_request(1, 4, 6));  // 9 cached in the end: 3 blocks
   scheduler.arrive(make_request(2, 4, 2));  // 5: 2 blocks, of 1 that is not reserved
   EXPECT_EQ(do_step(scheduler), "1:p4@0*");
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(do_step(scheduler), "1:1@" + std::to_string(4 + i) + "*");
-  }
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(do_step(scheduler), "1:1@" + std::to_string(4 + i) + "*");
   EXPECT_EQ(do_step(scheduler), "2:p4@0*");
   EXPECT_EQ(scheduler.counts().preemptions, 0u);
 }
@@ -242,8 +239,6 @@ TEST(SchedulerSpec, FaultsAreSentences) {
 
 // A server alone, with steps of a millisecond a token.
 
-using ::testing::ElementsAre;
-
 class ListSource final : public RequestSource {
  public:
   explicit ListSource(std::vector<Request> requests) : requests_(std::move(requests)) {}
@@ -324,5 +319,4 @@ TEST(LoneServer, RefusedRequestsAreNamedAndTheOthersServed) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::serving

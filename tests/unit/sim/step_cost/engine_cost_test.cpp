@@ -1,7 +1,6 @@
 #include <array>
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/step_cost/engine_cost.hpp"
 #include "sim/step_cost/table_times.hpp"
@@ -197,5 +196,4 @@ TEST(BusyExperts, AreAllOfATokenAndInTheEndAllThatThereAre) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::step_cost

@@ -1,11 +1,11 @@
 #include <array>
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
 #include "sim/step_cost/layer_tables.hpp"
 #include "sim/step_cost/table_times.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/step_cost/layers_json.hpp"
 #include "tests/unit/sim/step_cost/small_tables.hpp"
 
@@ -222,9 +222,8 @@ TEST(LayerTables, AreOfOneModelAndItsExperts) {
   EXPECT_EQ(other.error().message,
             "found the model 'org/other'; the layer times are of 'org/model'");
   model.published_as.push_back("org/model");
-  const auto dense = tables_for(layer_tables(), model, 1);
-  ASSERT_FALSE(dense);
-  EXPECT_THAT(dense.error().message, HasSubstr("some of experts, and the model has none"));
+  EXPECT_THAT(error_of(tables_for(layer_tables(), model, 1)).message,
+              HasSubstr("some of experts, and the model has none"));
   std::get<model::TransformerSpec>(model.network).mixture.emplace();
   EXPECT_TRUE(tables_for(layer_tables(), model, 1));
 }
@@ -239,11 +238,9 @@ TEST(LayerTables, OfAnotherGpuOrOfAModelWithoutAPublishedNameAreCounted) {
 }
 
 TEST(LayerTables, NamesTheProfiledDegreesOfSharing) {
-  const auto two = layer_tables().of_tensor(2);
-  ASSERT_FALSE(two);
-  EXPECT_THAT(two.error().message, HasSubstr("on 2 GPUs that share each layer; profiled: 1"));
+  EXPECT_THAT(error_of(layer_tables().of_tensor(2)).message,
+              HasSubstr("on 2 GPUs that share each layer; profiled: 1"));
 }
 
 }  // namespace
-
 }  // namespace bubblesim::step_cost

@@ -1,7 +1,6 @@
 // The kernel model, corrected by recorded steps: Llama 3 8B on an A100-80GB.
 #include <cmath>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"

@@ -1,11 +1,10 @@
 #include "sim/store/compare_policies.hpp"
 
-#include <gmock/gmock.h>
-#include <unistd.h>
-
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "tests/unit/sim/store/sample_record.hpp"
 
@@ -13,8 +12,7 @@ namespace bubblesim::store {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 CompareOptions of_metrics(std::vector<std::string> metrics) {
   CompareOptions options;

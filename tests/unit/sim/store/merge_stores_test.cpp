@@ -1,10 +1,9 @@
 #include "sim/store/merge_stores.hpp"
 
-#include <gmock/gmock.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "sim/store/results_store.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"

@@ -1,12 +1,12 @@
 #include <cmath>
 #include <filesystem>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "sim/base/json.hpp"
 #include "sim/store/run_record.hpp"
 #include "sim/store/store_export.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
 
 namespace bubblesim::store {
@@ -58,9 +58,8 @@ TEST(RunRecord, DeepNestingAndFalsePromisesAreRefused) {
 TEST(RunRecord, ANewerFormIsNamed) {
   Json whole = Json::from_cbor(encode(sample_record(1)));
   whole[0] = 2;
-  const auto read = decode_run_record(Json::to_cbor(whole));
-  ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().text(), "found a record of form 2, this program reads 1");
+  EXPECT_EQ(error_of(decode_run_record(Json::to_cbor(whole))).text(),
+            "found a record of form 2, this program reads 1");
 }
 
 TEST(RunRecord, TheDigestSeesEveryPartAndTakesNanAsAbsent) {
@@ -140,13 +139,12 @@ TEST_F(StoreExport, SaysHowManyRowsThereWere) {
 
 TEST_F(StoreExport, AFaultOfTheSinkEndsTheExport) {
   std::size_t pieces = 0;
-  const auto written = export_rows(*store_, {}, ExportFormat::kCsv,
-                                   [&](std::string_view) -> Result<void> {
-                                     if (++pieces == 2) return fail("disk full");
-                                     return {};
-                                   });
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().text(), "disk full");
+  const auto written =
+      error_of(export_rows(*store_, {}, ExportFormat::kCsv, [&](std::string_view) -> Result<void> {
+        if (++pieces == 2) return fail("disk full");
+        return {};
+      }));
+  EXPECT_EQ(written.text(), "disk full");
   EXPECT_EQ(pieces, 2U);
 }
 

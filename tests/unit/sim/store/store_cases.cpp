@@ -1,9 +1,8 @@
 #include "tests/unit/sim/store/store_cases.hpp"
 
+#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <gmock/gmock.h>
 
 #include "sim/store/run_record.hpp"
 #include "sim/store/store_export.hpp"
@@ -101,8 +100,7 @@ TEST_P(StoreCases, FiltersBySweepPolicyFillerAndSettingComparedAsJson) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(policies(*store, {{"load"}, {"mps"}, {}, {}, {}}), (Names{"0:mps", "1:mps", "2:mps"}));
   EXPECT_EQ(policies(*store, {{}, {"mps"}, {}, {{"/fillers/0/load", "0.20"}}, {}}), Names{"2:mps"});
-  EXPECT_EQ(policies(*store, {{"other"}, {}, {"resnet"}, {}, {}}),
-            (Names{"3:exclusive", "3:mps"}));
+  EXPECT_EQ(policies(*store, {{"other"}, {}, {"resnet"}, {}, {}}), (Names{"3:exclusive", "3:mps"}));
   EXPECT_EQ(policies(*store, {{}, {}, {"bert"}, {}, {}}), Names{});
   EXPECT_EQ(policies(*store, {{}, {}, {}, {{"/device", "\"a100\""}}, {}}), Names{});
   std::size_t runs = 0;
@@ -349,5 +347,4 @@ TEST_P(StoreCases, ManySharedRunsAreReadWhole) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::store

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "sim/store/results_store.hpp"
 

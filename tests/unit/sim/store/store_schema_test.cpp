@@ -1,12 +1,11 @@
 // Versions of the schema, and what OUTPUTS.md says of it.
-#include <gmock/gmock.h>
-#include <sqlite3.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <regex>
+#include <sqlite3.h>
 #include <sstream>
+#include <unistd.h>
 
 #include "sim/store/store_schema.hpp"
 #include "tests/unit/sim/observe/documented_names.hpp"
@@ -16,8 +15,7 @@ namespace bubblesim::store {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 /// A store of one run that other programs change.
 class StoreSchema : public testing::Test {

@@ -1,13 +1,11 @@
 // Runs of a plan on threads: the same records on any number of them, failures beside the rest.
 #include <atomic>
 #include <chrono>
+#include <gmock/gmock.h>
 #include <map>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
 #include "sim/base/json.hpp"
@@ -19,8 +17,7 @@
 namespace bubblesim::sweep {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::HasSubstr, testing::IsEmpty;
 
 // Records by index, as bytes, without what differs from start to start.
 std::map<std::uint64_t, store::RunRecord> execute(const std::vector<store::PlannedRun>& runs,
@@ -175,8 +172,6 @@ TEST(MeasureRuns, SaysWhyARunFails) {
 
 // Records on their way to a store, which here is a list or refuses.
 
-using testing::HasSubstr;
-
 class ListStore final : public store::ResultsStore {
  public:
   Result<std::size_t> add(std::span<const store::RunRecord> records) override {
@@ -255,8 +250,6 @@ TEST(RecordWriter, TellsOfAStoreThatRefusesAndWhatThatCosts) {
 }
 
 // Journals of runs in flight: what a process that died leaves, and what follows from it.
-
-using testing::HasSubstr;
 
 const std::string kFirst(32, '1');
 const std::string kSecond(32, '2');
@@ -353,5 +346,4 @@ TEST(DeadJournals, ARunIsTriedAgainThenAloneThenNotUnlessItCrashed) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::sweep

@@ -1,10 +1,7 @@
 // From axes to runs: orders, conditions and faults, counted by hand.
-#include <unistd.h>
-
 #include <filesystem>
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "sim/base/json.hpp"
 #include "sim/sweep/remaining.hpp"
@@ -14,10 +11,7 @@
 namespace bubblesim::sweep {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::SizeIs;
+using testing::AllOf, testing::ElementsAre, testing::HasSubstr, testing::SizeIs;
 
 std::string faults(const std::string& axes, const std::string& more = "") {
   const Folder folder;
@@ -281,5 +275,4 @@ TEST_F(Remaining, WhatFailedUnderAnotherSweepIsTriedAgainWhenAskedFor) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::sweep

@@ -1,6 +1,5 @@
 // What a run's key depends on: content, and nothing else.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <set>
 
 #include "policies/builtin.hpp"
@@ -53,9 +52,7 @@ class RunKey : public testing::Test {
 };
 
 // XXH3-128 of no bytes, as the library's own tests have it.
-TEST_F(RunKey, IsTheKnownHash) {
-  EXPECT_EQ(hash_text(""), "99aa06d3014798d86001c324468d497f");
-}
+TEST_F(RunKey, IsTheKnownHash) { EXPECT_EQ(hash_text(""), "99aa06d3014798d86001c324468d497f"); }
 
 // What reads the folder skips them, too.
 TEST_F(RunKey, LeavesHiddenFilesOfAFolderOut) {

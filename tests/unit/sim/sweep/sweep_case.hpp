@@ -1,11 +1,10 @@
 // A folder of its own for sweep files, and a small run config: an inline base over the sample job.
 #pragma once
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "policies/builtin.hpp"

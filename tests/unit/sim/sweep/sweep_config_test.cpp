@@ -1,10 +1,8 @@
 // The file of a sweep: every fault at once, and what --set does to it.
 #include <algorithm>
 #include <cmath>
-#include <set>
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <set>
 
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
@@ -14,8 +12,7 @@
 namespace bubblesim::sweep {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 std::string fault_of(const std::string& text, const std::vector<std::string>& set = {}) {
   const Folder folder;
@@ -158,7 +155,6 @@ TEST(SweepConfig, TheSamplesAreOneGroup) {
 // Values of axes: by hand.
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 struct ReadAxis {
   std::vector<std::string> values;
@@ -295,5 +291,4 @@ TEST(SweepSample, WholeNumbersWhereAskedFor) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::sweep

@@ -1,8 +1,6 @@
 // The job of recorded_job.hpp, recorded: every time is one of the sums there.
 #include <filesystem>
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
@@ -205,10 +203,8 @@ TEST(RecordTrace, NothingToRecordIsAFault) {
 
 // How each kind of step is written as a call, and what is written of what a program does not know.
 
-using testing::ElementsAre;
 using traces::HostCallKind;
 using workload::ProgramMaker;
-using workload::Span;
 
 traces::RankTrace record_alone(const program::Program& program) {
   workload::JobProgram job;
@@ -297,5 +293,4 @@ TEST(RecordCalls, AGroupWithoutANameIsNamedByWhatItHolds) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::synth

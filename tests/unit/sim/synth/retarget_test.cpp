@@ -5,7 +5,6 @@
 #include "sim/synth/retarget.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/workload/replay.hpp"
 #include "tests/unit/sim/synth/recorded_job.hpp"
@@ -13,8 +12,7 @@
 namespace bubblesim::synth {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
+using testing::Contains, testing::HasSubstr;
 using workload::us;
 
 constexpr std::uint64_t k100MB = 100'000'000;
@@ -34,9 +32,7 @@ program::Program captured_rank(std::uint32_t rank) {
   maker.collective(0, 1000, 0, 1).after(1, 0);
   maker.wait_device(0, 0).end(0);
   program::Program program = maker.program();
-  for (const char* name : {"bf16_gemm", "elementwise", "ncclAllReduce"}) {
-    program.names.intern(name);
-  }
+  for (const char* name : {"bf16_gemm", "elementwise", "ncclAllReduce"}) program.names.intern(name);
   for (std::uint32_t i = 0; i < 3; ++i) program.ops[i].name = NameId{i};
   program.profiles.assign(2, program.profiles[0]);
   program.profiles[0].kernel_class = program::KernelClass::kCompute;

@@ -8,12 +8,35 @@ namespace {
 
 using traces::HostCallKind;
 
+TEST(BuilderEdges, ReplaysMoveWithWhatTheyWaitFor) {
+  using traces::StreamKind;
+  expect_replays({
+    // A on blocking stream 1 until 50; stream 3, which does not block, waits for an event recorded
+    // on stream 0, which has no operation: B starts 2 after A.
+    {"AnEventOfTheDefaultStreamComesAfterBlockingStreams",
+     TraceBuilder(0, 1, 4).stream_kind(0, StreamKind::kLegacyDefault)
+         .stream_kind(1, StreamKind::kBlocking).stream_kind(3, StreamKind::kNonBlocking)
+         .kernel({0, 1, 10, 50, 1}).record_event(2, 3, 0, 7).await_event(3, 4, 3, 7)
+         .kernel({5, 6, 52, 60, 3}),
+     {}, {{0, 20, {{10, 70}, {72, 80}}}}},
+    // A on stream 2, which does not block, until 50. Stream 0 waits for it and has no operation; B
+    // on blocking stream 1, launched after that wait, starts 2 after A.
+    {"BlockingStreamsComeAfterAWaitOfTheDefaultStream",
+     TraceBuilder(0, 1, 3).stream_kind(0, StreamKind::kLegacyDefault)
+         .stream_kind(1, StreamKind::kBlocking).stream_kind(2, StreamKind::kNonBlocking)
+         .kernel({0, 1, 10, 50, 2}).record_event(2, 3, 2, 7).await_event(3, 4, 0, 7)
+         .kernel({5, 6, 52, 60, 1}),
+     {}, {{0, 20, {{10, 70}, {72, 80}}}}},
+    {"AWaitForAnEventHoldsTheThreadsNextLaunch",
+     TraceBuilder(0, 1, 2).kernel({0, 1, 10, 50}).call(HostCallKind::kEventRecord, {2, 3})
+         .call(HostCallKind::kStreamWaitEvent, {3, 4}).kernel({5, 6, 53, 80, 1}),
+     {{10, 50}, {53, 80}}, {{0, 20, {{10, 70}, {73, 100}}}}, {{"program_edges_inferred", 1}}}});
+}
+
 // B starts 3 after A's end at 50. With A 20 longer: 70 + 3.
 TEST(BuilderEdges, ARecordedEdgeHoldsItsOperation) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .kernel({.called = 5, .returned = 6, .start = 53, .end = 80, .stream = 1})
-      .edge(0, 1);
+  job.kernel({0, 1, 10, 50}).kernel({5, 6, 53, 80, 1}).edge(0, 1);
   const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.edges.size(), 1U);
   EXPECT_EQ(program.edges[0].before, 0U);
@@ -25,19 +48,14 @@ TEST(BuilderEdges, ARecordedEdgeHoldsItsOperation) {
 
 TEST(BuilderEdges, AnEdgeThatContradictsTheTimesIsDropped) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .kernel({.called = 5, .returned = 6, .start = 49, .end = 80, .stream = 1})
-      .edge(0, 1);
+  job.kernel({0, 1, 10, 50}).kernel({5, 6, 49, 80, 1}).edge(0, 1);
   EXPECT_TRUE(must_build(job.trace()).edges.empty());
 }
 
 TEST(BuilderEdges, AnEdgeStatedTwiceIsKeptOnce) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 2, .end = 3})
-      .kernel({.called = 5, .returned = 6, .start = 53, .end = 80, .stream = 1})
-      .edge(0, 1)
-      .edge(0, 1);
+  job.kernel({0, 1, 10, 50}).call(HostCallKind::kStreamWaitEvent, {2, 3}).kernel({5, 6, 53, 80, 1})
+      .edge(0, 1).edge(0, 1);
   EXPECT_EQ(must_build(job.trace()).edges.size(), 1U);
 }
 
@@ -47,16 +65,12 @@ TEST(BuilderEdges, TheLegacyDefaultStreamAndBlockingStreamsOrderEachOther) {
   using traces::StreamKind;
   TraceBuilder job(0, 1, 3);
   job.stream_kind(0, StreamKind::kLegacyDefault).stream_kind(1, StreamKind::kBlocking)
-      .stream_kind(2, StreamKind::kNonBlocking)
-      .kernel({.called = 0, .returned = 1, .start = 10, .end = 50, .stream = 1})
-      .kernel({.called = 2, .returned = 3, .start = 52, .end = 60})
-      .kernel({.called = 4, .returned = 5, .start = 63, .end = 70, .stream = 1})
-      .kernel({.called = 65, .returned = 66, .start = 75, .end = 80, .stream = 2});
+      .stream_kind(2, StreamKind::kNonBlocking).kernel({0, 1, 10, 50, 1}).kernel({2, 3, 52, 60})
+      .kernel({4, 5, 63, 70, 1}).kernel({65, 66, 75, 80, 2});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_edges_of_default_stream"), 2U);
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {52, 60}, {63, 70}, {75, 80}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 20),
-            (Spans{{10, 70}, {72, 80}, {83, 90}, {75, 80}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {72, 80}, {83, 90}, {75, 80}}));
   job.stream_kind(0, StreamKind::kUnknown);
   EXPECT_TRUE(must_build(job.trace()).edges.empty());
 }
@@ -69,10 +83,8 @@ TEST(BuilderEdges, TheLegacyDefaultStreamOrdersPassesToo) {
   job.stream_kind(0, StreamKind::kLegacyDefault).stream_kind(1, StreamKind::kBlocking);
   for (int i = 0; i < 3; ++i) {
     const int host = 100 * i;
-    job.iteration(host, host + 100)
-        .kernel({.called = host + 1, .returned = host + 2, .start = host + 150, .end = host + 210})
-        .kernel({.called = host + 3, .returned = host + 4, .start = host + 210, .end = host + 250,
-                 .stream = 1});
+    job.iteration(host, host + 100).kernel({host + 1, host + 2, host + 150, host + 210})
+        .kernel({host + 3, host + 4, host + 210, host + 250, 1});
   }
   const program::Program program = must_build(job.trace(), Window::kIterations);
   ASSERT_EQ(program.ops.size(), 4U);
@@ -85,69 +97,23 @@ TEST(BuilderEdges, TheLegacyDefaultStreamOrdersPassesToo) {
   }
 }
 
-// A on blocking stream 1 until 50; stream 3, which does not block, waits for an event recorded on
-// stream 0, which has no operation: B starts 2 after A.
-TEST(BuilderEdges, AnEventOfTheDefaultStreamComesAfterBlockingStreams) {
-  using traces::StreamKind;
-  TraceBuilder job(0, 1, 4);
-  job.stream_kind(0, StreamKind::kLegacyDefault).stream_kind(1, StreamKind::kBlocking)
-      .stream_kind(3, StreamKind::kNonBlocking)
-      .kernel({.called = 0, .returned = 1, .start = 10, .end = 50, .stream = 1})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 3, .event = 7})
-      .kernel({.called = 5, .returned = 6, .start = 52, .end = 60, .stream = 3});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {72, 80}}));
-}
-
-// A on stream 2, which does not block, until 50. Stream 0 waits for it and has no operation; B on
-// blocking stream 1, launched after that wait, starts 2 after A.
-TEST(BuilderEdges, BlockingStreamsComeAfterAWaitOfTheDefaultStream) {
-  using traces::StreamKind;
-  TraceBuilder job(0, 1, 3);
-  job.stream_kind(0, StreamKind::kLegacyDefault).stream_kind(1, StreamKind::kBlocking)
-      .stream_kind(2, StreamKind::kNonBlocking)
-      .kernel({.called = 0, .returned = 1, .start = 10, .end = 50, .stream = 2})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 2, .event = 7})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 0, .event = 7})
-      .kernel({.called = 5, .returned = 6, .start = 52, .end = 60, .stream = 1});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {72, 80}}));
-}
-
-// As the next test, but the event's record is on stream 1, before which nothing was launched
-// there: the wait waited for nothing, and no guess is made.
+// As AWaitForAnEventHoldsTheThreadsNextLaunch, but the event's record is on stream 1, before which
+// nothing was launched there: the wait waited for nothing, and no guess is made.
 TEST(BuilderEdges, AWaitWhoseEventIsNamedIsNotGuessedAt) {
   TraceBuilder job(0, 1, 3);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 1, .event = 7})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 2, .event = 7})
-      .kernel({.called = 5, .returned = 6, .start = 53, .end = 80, .stream = 2});
+  job.kernel({0, 1, 10, 50}).record_event(2, 3, 1, 7).await_event(3, 4, 2, 7)
+      .kernel({5, 6, 53, 80, 2});
   const program::Program program = must_build(job.trace());
   EXPECT_TRUE(program.edges.empty());
   EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);
-}
-
-TEST(BuilderEdges, AWaitForAnEventHoldsTheThreadsNextLaunch) {
-  TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4})
-      .kernel({.called = 5, .returned = 6, .start = 53, .end = 80, .stream = 1});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_edges_inferred"), 1U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 50}, {53, 80}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {73, 100}}));
 }
 
 /// Stream 0 ends at 50. After a wait, the thread launches on stream 1 and on stream 2, which
 /// starts at `second`.
 TraceBuilder wait_of_one_of_two(std::int64_t second) {
   TraceBuilder job(0, 1, 3);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4})
-      .kernel({.called = 60, .returned = 61, .start = 65, .end = 90, .stream = 1})
-      .kernel({.called = 62, .returned = 63, .start = second, .end = 300, .stream = 2});
+  job.kernel({0, 1, 10, 50}).call(HostCallKind::kStreamWaitEvent, {3, 4})
+      .kernel({60, 61, 65, 90, 1}).kernel({62, 63, second, 300, 2});
   return job;
 }
 
@@ -162,7 +128,7 @@ TEST(BuilderEdges, WhichOfTwoStreamsWaitsIsDoubtful) {
 // The kernel that a thread launched before its next record of an event is the only one.
 TEST(BuilderEdges, WhatIsLaunchedBehindTheNextEventDidNotWait) {
   TraceBuilder job = wait_of_one_of_two(67);
-  job.call(HostCallKind::kEventRecord, {.start = 61, .end = 62});
+  job.call(HostCallKind::kEventRecord, {61, 62});
   const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.edges.size(), 1U);
   EXPECT_EQ(program.ops[1].edge_count, 1);
@@ -172,10 +138,8 @@ TEST(BuilderEdges, WhatIsLaunchedBehindTheNextEventDidNotWait) {
 // Launched at 5, it could have started then, and did as stream 0 ended.
 TEST(BuilderEdges, AStreamThatSeemsToWaitIsNotDoubtful) {
   TraceBuilder job(0, 1, 3);
-  job.kernel({.called = 0, .returned = 1, .start = 4, .end = 50})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4})
-      .kernel({.called = 5, .returned = 6, .start = 53, .end = 90, .stream = 1})
-      .kernel({.called = 7, .returned = 8, .start = 10, .end = 100, .stream = 2});
+  job.kernel({0, 1, 4, 50}).call(HostCallKind::kStreamWaitEvent, {3, 4}).kernel({5, 6, 53, 90, 1})
+      .kernel({7, 8, 10, 100, 2});
   const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.edges.size(), 1U);
   EXPECT_EQ(program.ops[1].edge_count, 1);
@@ -186,11 +150,8 @@ TEST(BuilderEdges, AStreamThatSeemsToWaitIsNotDoubtful) {
 // at 63: 200 is too late, 60 is the latest.
 TEST(BuilderEdges, AWaitIsForTheLatestEndOnOtherStreamsBeforeTheStart) {
   TraceBuilder job(0, 1, 4);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .kernel({.called = 1, .returned = 2, .start = 11, .end = 60, .stream = 1})
-      .kernel({.called = 2, .returned = 3, .start = 12, .end = 200, .stream = 2})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4})
-      .kernel({.called = 5, .returned = 6, .start = 63, .end = 80, .stream = 3});
+  job.kernel({0, 1, 10, 50}).kernel({1, 2, 11, 60, 1}).kernel({2, 3, 12, 200, 2})
+      .call(HostCallKind::kStreamWaitEvent, {3, 4}).kernel({5, 6, 63, 80, 3});
   const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.edges.size(), 1U);
   EXPECT_EQ(program.edges[0].before, 1U);
@@ -200,59 +161,41 @@ TEST(BuilderEdges, AWaitIsForTheLatestEndOnOtherStreamsBeforeTheStart) {
 // Thread 1's launch comes first, but the wait was thread 0's.
 TEST(BuilderEdges, AWaitHoldsNoOtherThreadsLaunch) {
   TraceBuilder job(0, 2, 3);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 2, .end = 3})
-      .kernel({.called = 4, .returned = 5, .start = 55, .end = 60, .stream = 1, .thread = 1})
-      .kernel({.called = 6, .returned = 7, .start = 53, .end = 80, .stream = 2});
+  job.kernel({0, 1, 10, 50}).call(HostCallKind::kStreamWaitEvent, {2, 3})
+      .kernel({4, 5, 55, 60, 1, 1}).kernel({6, 7, 53, 80, 2});
   const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.edges.size(), 1U);
   EXPECT_EQ(program.ops[1].edge_count, 0);
   EXPECT_EQ(program.ops[2].edge_count, 1);
 }
 
+TEST(BuilderOrphans, ReplaysMoveWithWhatTheyWaitFor) {
+  expect_replays({
+    // It followed 10 after the operation before it. With that 15 longer: 35 + 10.
+    {"AnOperationWithoutALaunchFollowsTheOneBeforeItOnItsStream",
+     TraceBuilder().kernel({0, 5, 10, 20}).orphan({.start = 30, .end = 40}),
+     {{10, 20}, {30, 40}}, {{0, 15, {{10, 35}, {45, 55}}}}, {{"program_ops_without_launch", 1}}},
+    {"ATraceWithoutAnyHostCallIsReplayedAsRecorded",
+     TraceBuilder(0, 1, 2).orphan({.start = 0, .end = 20})
+         .orphan({.start = 5, .end = 60, .stream = 1}).orphan({.start = 30, .end = 40}),
+     {{0, 20}, {5, 60}, {30, 40}}, {}, {{"program_ops_without_launch", 3}}},
+    // The launch between the two kernels put nothing on the device: its time stays, in the think
+    // time of the next call.
+    {"ALaunchWithoutAnOperationIsCountedAndKeepsItsTime",
+     TraceBuilder().kernel({0, 5, 10, 20}).call(HostCallKind::kLaunchKernel, {30, 90})
+         .kernel({100, 105, 110, 120}),
+     {{10, 20}, {110, 120}}, {}, {{"program_launches_without_op", 1}}}});
+}
+
 // An operation of another stream whose launch is not known: a thread of its own starts it.
 TEST(BuilderOrphans, TheFirstOfAStreamStartsWhenItWasRecorded) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
-      .orphan({.start = 40, .end = 60, .stream = 1});
+  job.kernel({0, 5, 10, 20}).orphan({.start = 40, .end = 60, .stream = 1});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_ops_without_launch"), 1U);
   EXPECT_EQ(program.threads.back().name, "launched outside the trace");
   EXPECT_EQ(replayed(program), (Spans{{10, 20}, {40, 60}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 100), (Spans{{10, 120}, {40, 60}}));
-}
-
-// It followed 10 after the operation before it. With that 15 longer: 35 + 10.
-TEST(BuilderOrphans, AnOperationWithoutALaunchFollowsTheOneBeforeItOnItsStream) {
-  TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
-      .orphan({.start = 30, .end = 40});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_ops_without_launch"), 1U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {30, 40}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 15), (Spans{{10, 35}, {45, 55}}));
-}
-
-TEST(BuilderOrphans, ATraceWithoutAnyHostCallIsReplayedAsRecorded) {
-  TraceBuilder job(0, 1, 2);
-  job.orphan({.start = 0, .end = 20})
-      .orphan({.start = 5, .end = 60, .stream = 1})
-      .orphan({.start = 30, .end = 40});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_ops_without_launch"), 3U);
-  EXPECT_EQ(replayed(program), (Spans{{0, 20}, {5, 60}, {30, 40}}));
-}
-
-// The launch between the two kernels put nothing on the device: its time stays, in the think
-// time of the next call.
-TEST(BuilderOrphans, ALaunchWithoutAnOperationIsCountedAndKeepsItsTime) {
-  TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
-      .call(HostCallKind::kLaunchKernel, {.start = 30, .end = 90})
-      .kernel({.called = 100, .returned = 105, .start = 110, .end = 120});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_launches_without_op"), 1U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {110, 120}}));
 }
 
 }  // namespace

@@ -7,11 +7,7 @@
 namespace bubblesim::workload {
 namespace {
 
-using traces::Explanation;
-using traces::HeldBy;
-using traces::HostCallKind;
-using traces::HostWait;
-using traces::WaitFor;
+using traces::Explanation, traces::HeldBy, traces::HostCallKind, traces::HostWait, traces::WaitFor;
 
 std::uint64_t starts(const Explanation& found, HeldBy by) {
   return found.starts[static_cast<std::size_t>(by)];
@@ -24,8 +20,7 @@ std::uint64_t waits(const Explanation& found, HostWait kind, WaitFor reason) {
 /// A kernel on stream 0, launched at 0, [8, 108]; then a wait for a stream from 10 to `end`.
 TraceBuilder waiting_for(std::uint32_t stream, std::int64_t end) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 2, .start = 8, .end = 108})
-      .call(HostCallKind::kStreamSync, {.start = 10, .end = end, .stream = stream});
+  job.kernel({0, 2, 8, 108}).stream_sync(10, end, stream);
   return job;
 }
 
@@ -58,11 +53,8 @@ TEST(BuilderExplanation, a_wait_for_a_stream_without_work_is_unexplained_and_mak
 // and D, launched at 1100, which starts 30 after its call returned: 22 longer than launches take.
 TEST(BuilderExplanation, starts_are_held_by_what_ended_last) {
   TraceBuilder trace(0, 1, 2);
-  trace.kernel({.called = 0, .returned = 2, .start = 8, .end = 1008})
-      .kernel({.called = 4, .returned = 6, .start = 1010, .end = 1020})
-      .kernel({.called = 8, .returned = 10, .start = 1012, .end = 1015, .stream = 1})
-      .kernel({.called = 1100, .returned = 1102, .start = 1132, .end = 1200, .stream = 1})
-      .edge(0, 2);
+  trace.kernel({0, 2, 8, 1008}).kernel({4, 6, 1010, 1020}).kernel({8, 10, 1012, 1015, 1})
+      .kernel({1100, 1102, 1132, 1200, 1}).edge(0, 2);
   const JobProgram job = must_build_job({trace});
   const Explanation& found = job.explained.at(0);
   EXPECT_EQ(starts(found, HeldBy::kLaunch), 1U);

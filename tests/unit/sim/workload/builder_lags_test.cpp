@@ -1,6 +1,5 @@
 // How the time before an operation's start is split among what it waited for. Times in us.
 #include <gtest/gtest.h>
-
 #include <initializer_list>
 
 #include "tests/unit/sim/workload/program_recorder.hpp"
@@ -11,9 +10,7 @@ namespace {
 // Lags 8, 8 and 5: the median is 8; the third cannot have needed more than its 5.
 TEST(BuilderLags, TheUsualLaunchLagIsTheMedianOverOperationsOfIdleStreams) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 3, .start = 8, .end = 20})
-      .kernel({.called = 100, .returned = 103, .start = 108, .end = 120})
-      .kernel({.called = 200, .returned = 203, .start = 205, .end = 220});
+  job.kernel({0, 3, 8, 20}).kernel({100, 103, 108, 120}).kernel({200, 203, 205, 220});
   const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.ops.size(), 3U);
   EXPECT_EQ(microseconds(program.ops[0].launch_lag), 8);
@@ -26,10 +23,7 @@ TEST(BuilderLags, TheUsualLaunchLagIsTheMedianOverOperationsOfIdleStreams) {
 // Gaps 2, 3, 2: the usual one is 2. The third operation's gap is 3, so 1 remains, on its gap.
 TEST(BuilderLags, TheUsualGapIsTheMedianOverOperationsThatQueued) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .kernel({.called = 1, .returned = 2, .start = 52, .end = 60})
-      .kernel({.called = 2, .returned = 3, .start = 63, .end = 70})
-      .kernel({.called = 3, .returned = 4, .start = 72, .end = 80});
+  job.kernel({0, 1, 10, 50}).kernel({1, 2, 52, 60}).kernel({2, 3, 63, 70}).kernel({3, 4, 72, 80});
   const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.ops.size(), 4U);
   EXPECT_EQ(microseconds(program.ops[1].launch_lag), 10);
@@ -41,9 +35,7 @@ TEST(BuilderLags, TheUsualGapIsTheMedianOverOperationsThatQueued) {
 // Usual lag 8; the third operation started 50 after its call: 42 are unexplained.
 TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheLaunchAndIsCounted) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 3, .start = 8, .end = 20})
-      .kernel({.called = 100, .returned = 103, .start = 108, .end = 120})
-      .kernel({.called = 200, .returned = 203, .start = 250, .end = 260});
+  job.kernel({0, 3, 8, 20}).kernel({100, 103, 108, 120}).kernel({200, 203, 250, 260});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(microseconds(program.ops[2].launch_lag), 50);
   EXPECT_EQ(program.counters.count("program_delays_unexplained"), 1U);
@@ -54,10 +46,10 @@ TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheLaunchAndIsCounted) {
 // since the stream (60) was satisfied after the launch (2 + 10).
 TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheDependencySatisfiedLast) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .kernel({.called = 1, .returned = 2, .start = 55, .end = 60})
-      .kernel({.called = 2, .returned = 3, .start = 90, .end = 100})
-      .kernel({.called = 3, .returned = 4, .start = 105, .end = 110});
+  job.kernel({0, 1, 10, 50})
+      .kernel({1, 2, 55, 60})
+      .kernel({2, 3, 90, 100})
+      .kernel({3, 4, 105, 110});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(microseconds(program.ops[2].launch_lag), 10);
   EXPECT_EQ(microseconds(program.ops[2].gap), 30);
@@ -68,10 +60,8 @@ TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheDependencySatisfiedLast) {
 // One of 21 operations says 2095, its call came at 2100: it starts with the call, and lasts its 15.
 TEST(BuilderLags, AnOperationRecordedBeforeItsLaunchStartsWithIt) {
   TraceBuilder job;
-  for (std::int64_t at = 0; at < 2000; at += 100) {
-    job.kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 20});
-  }
-  job.kernel({.called = 2100, .returned = 2102, .start = 2095, .end = 2110});
+  for (std::int64_t at = 0; at < 2000; at += 100) job.kernel({at, at + 2, at + 8, at + 20});
+  job.kernel({2100, 2102, 2095, 2110});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_backward_times"), 1U);
   EXPECT_EQ(replayed(program).back(), (Span{2100, 2115}));
@@ -81,8 +71,7 @@ TEST(BuilderLags, AnOperationRecordedBeforeItsLaunchStartsWithIt) {
 // recording has its operation from 10 to 25.
 TEST(BuilderLags, OperationsRecordedBeforeTheirLaunchesTellTheClocksOffset) {
   TraceBuilder job;
-  job.call(traces::HostCallKind::kOther, {.start = 0, .end = 1})
-      .kernel({.called = 10, .returned = 12, .start = 5, .end = 20});
+  job.call(traces::HostCallKind::kOther, {0, 1}).kernel({10, 12, 5, 20});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_backward_times"), 0U);
   EXPECT_EQ(program.counters.count("program_host_clocks_moved_ns"), 5'000U);
@@ -92,9 +81,7 @@ TEST(BuilderLags, OperationsRecordedBeforeTheirLaunchesTellTheClocksOffset) {
 // [40, 60] begins within [10, 50]: 10 remain after it. [42, 45] lies wholly before 60: none does.
 TEST(BuilderLags, OverlapsWithinAStreamAreTrimmed) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
-      .kernel({.called = 1, .returned = 2, .start = 40, .end = 60})
-      .kernel({.called = 2, .returned = 3, .start = 42, .end = 45});
+  job.kernel({0, 1, 10, 50}).kernel({1, 2, 40, 60}).kernel({2, 3, 42, 45});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_overlaps_trimmed"), 2U);
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {50, 60}, {60, 60}}));
@@ -104,9 +91,8 @@ TEST(BuilderLags, OverlapsWithinAStreamAreTrimmed) {
 TEST(BuilderLags, ALongPauseOfTheHostBecomesSeveralSteps) {
   constexpr std::int64_t kTenSeconds = 10'000'000;
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 3, .start = 5, .end = 20})
-      .kernel({.called = kTenSeconds, .returned = kTenSeconds + 3, .start = kTenSeconds + 5,
-               .end = kTenSeconds + 20});
+  job.kernel({0, 3, 5, 20})
+      .kernel({kTenSeconds, kTenSeconds + 3, kTenSeconds + 5, kTenSeconds + 20});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_spans_clamped"), 0U);
   EXPECT_EQ(replayed(program), (Spans{{5, 20}, {kTenSeconds + 5, kTenSeconds + 20}}));
@@ -115,7 +101,7 @@ TEST(BuilderLags, ALongPauseOfTheHostBecomesSeveralSteps) {
 // 5 s from launch to start is more than 2^32 - 1 ns.
 TEST(BuilderLags, ALagOver4SecondsIsClampedAndCounted) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 3, .start = 5'000'000, .end = 5'000'020});
+  job.kernel({0, 3, 5'000'000, 5'000'020});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.ops[0].launch_lag.duration(), Duration{4'294'967'295});
   EXPECT_EQ(program.counters.count("program_spans_clamped"), 1U);
@@ -132,10 +118,8 @@ TEST(BuilderLags, ShortSpansClampToTheirRange) {
 // stream 1 at `start`, and nothing recorded says why so late. C follows it.
 program::Program graph_on_another_stream(std::int64_t start) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 20})
-      .kernel({.called = 30, .returned = 31, .start = 40, .end = 50})
-      .kernel({.called = 60, .returned = 61, .start = 70, .end = 170})
-      .kernel({.called = 66, .returned = 67, .start = start, .end = start + 10, .stream = 1})
+  job.kernel({0, 1, 10, 20}).kernel({30, 31, 40, 50}).kernel({60, 61, 70, 170})
+      .kernel({66, 67, start, start + 10, 1})
       .orphan({.start = start + 10, .end = start + 20, .stream = 1});
   traces::RankTrace trace = job.trace();
   trace.device_ops.back().launch = trace.device_ops[3].launch;
@@ -159,10 +143,8 @@ TraceBuilder follows_another_stream(std::initializer_list<std::int64_t> starts) 
   TraceBuilder job(0, 1, 2);
   std::int64_t at = 0;
   for (const std::int64_t start : starts) {
-    job.iteration(at, at + 500)
-        .kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 208})
-        .kernel({.called = at + 5, .returned = at + 7, .start = at + start, .end = at + 300,
-                 .stream = 1});
+    job.iteration(at, at + 500).kernel({at, at + 2, at + 8, at + 208})
+        .kernel({at + 5, at + 7, at + start, at + 300, 1});
     at += 500;
   }
   return job;

@@ -30,8 +30,7 @@ TraceBuilder pipelined(std::int64_t host, std::int64_t device, std::uint32_t ran
   TraceBuilder job(rank, 1, 2);
   for (int i = 0; i < 3; ++i) {
     job.iteration(host * i, host * (i + 1));
-    job.kernel({.called = host * i, .returned = host * i + 2, .start = 150 + device * i,
-                .end = 150 + device * (i + 1)});
+    job.kernel({host * i, host * i + 2, 150 + device * i, 150 + device * (i + 1)});
   }
   return job;
 }
@@ -41,9 +40,8 @@ TraceBuilder pipelined(std::int64_t host, std::int64_t device, std::uint32_t ran
 TEST(BuilderPass, AThreadApartDoesNotPaceTheIteration) {
   TraceBuilder job(0, 2, 2);
   for (int at = 0; at < 4000; at += 1000) {
-    job.iteration(at, at + 1000)
-        .kernel({.called = at + 10, .returned = at + 12, .start = at + 15, .end = at + 25})
-        .call(HostCallKind::kStreamSync, {.start = at + 13, .end = at + 27, .stream = 0});
+    job.iteration(at, at + 1000).kernel({at + 10, at + 12, at + 15, at + 25})
+        .stream_sync(at + 13, at + 27);
   }
   for (int at = 5; at < 3900; at += 130) {
     job.kernel({.called = at, .returned = at + 2, .start = at + 5, .end = at + 105, .stream = 1,
@@ -72,10 +70,8 @@ TEST(BuilderPass, AnEdgeFromTheIterationBeforeItWaitsForThePassBefore) {
   TraceBuilder recording(0, 1, 2);
   for (int i = 0; i < 3; ++i) {
     const int host = 100 * i;
-    recording.iteration(host, host + 100)
-        .kernel({.called = host + 1, .returned = host + 2, .start = host + 153, .end = host + 163,
-                 .stream = 1})
-        .kernel({.called = host + 3, .returned = host + 4, .start = host + 150, .end = host + 250});
+    recording.iteration(host, host + 100).kernel({host + 1, host + 2, host + 153, host + 163, 1})
+        .kernel({host + 3, host + 4, host + 150, host + 250});
     if (i > 0) recording.edge(static_cast<std::uint32_t>(2 * i - 1),
                               static_cast<std::uint32_t>(2 * i));
   }
@@ -104,8 +100,7 @@ TEST(BuilderPass, AnEdgeWhoseOperationDoesNotRepeatIsCounted) {
   TraceBuilder recording = pipelined(100, 100);
   recording.kernel({.called = 5, .returned = 6, .start = 120, .end = 140, .stream = 1,
                     .name = "once"});
-  recording.kernel({.called = 105, .returned = 106, .start = 260, .end = 270, .stream = 1});
-  recording.kernel({.called = 205, .returned = 206, .start = 360, .end = 370, .stream = 1});
+  recording.kernel({105, 106, 260, 270, 1}).kernel({205, 206, 360, 370, 1});
   recording.edge(3, 1);
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_TRUE(job.ranks[0].edges.empty());
@@ -117,8 +112,7 @@ TEST(BuilderPass, TheHostSetsThePaceOfADeviceThatWaitsForIt) {
   TraceBuilder recording;
   for (int i = 0; i < 3; ++i) {
     recording.iteration(100 * i, 100 * (i + 1));
-    recording.kernel({.called = 100 * i, .returned = 100 * i + 2, .start = 100 * i + 5,
-                      .end = 100 * i + 45});
+    recording.kernel({100 * i, 100 * i + 2, 100 * i + 5, 100 * i + 45});
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(repeated(job), Times{100});
@@ -142,10 +136,8 @@ TEST(BuilderPass, AHostThatWasNotRecordedWaitsForTheDevice) {
 // pass are the copy and its wait (4), 2 to the next call, 3 to the kernel's start, 20 of it.
 TEST(BuilderPass, AWaitForWorkFromBeforeTheWindowIsNotRepeated) {
   TraceBuilder recording;
-  recording.copy({.called = 0, .returned = 1, .start = 100, .end = 101});
-  recording.call(HostCallKind::kStreamSync, {.start = 1, .end = 101, .stream = 0});
-  recording.kernel({.called = 103, .returned = 105, .start = 106, .end = 126});
-  recording.call(HostCallKind::kStreamSync, {.start = 106, .end = 126, .stream = 0});
+  recording.copy({0, 1, 100, 101}).stream_sync(1, 101).kernel({103, 105, 106, 126})
+      .stream_sync(106, 126);
   EXPECT_EQ(repeated(must_build_job({recording}, Window::kIterations)), Times{29});
 }
 
@@ -161,8 +153,7 @@ TEST(BuilderPass, WorkQueuedBeforeTheWindowIsNotRepeated) {
 // The only call returns at 10, before what runs on the device, which nothing launched.
 TEST(BuilderPass, WorkAfterTheLastCallOfAnUnmarkedRecordingIsRepeated) {
   TraceBuilder recording;
-  recording.call(HostCallKind::kDeviceSync, {.start = 0, .end = 10})
-      .orphan({.start = 100, .end = 190})
+  recording.call(HostCallKind::kDeviceSync, {0, 10}).orphan({.start = 100, .end = 190})
       .orphan({.start = 200, .end = 290});
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.ranks[0].ops.size(), 2U);
@@ -174,9 +165,8 @@ TEST(BuilderPass, AWaitForThePassBeforeIsKept) {
   TraceBuilder recording;
   for (int i = 0; i < 4; ++i) {
     const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100);
-    recording.call(HostCallKind::kStreamSync, {.start = at, .end = at + 10, .stream = 0});
-    recording.kernel({.called = at + 38, .returned = at + 40, .start = at + 40, .end = at + 110});
+    recording.iteration(at, at + 100).stream_sync(at, at + 10)
+        .kernel({at + 38, at + 40, at + 40, at + 110});
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(repeated(job), Times{100});
@@ -189,9 +179,8 @@ TEST(BuilderPass, AHostClockAheadOfTheDevicesIsSetBack) {
   TraceBuilder recording;
   for (int i = 0; i < 3; ++i) {
     const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100);
-    recording.kernel({.called = at + 20, .returned = at + 22, .start = at + 5, .end = at + 75});
-    recording.call(HostCallKind::kStreamSync, {.start = at + 30, .end = at + 95, .stream = 0});
+    recording.iteration(at, at + 100).kernel({at + 20, at + 22, at + 5, at + 75})
+        .stream_sync(at + 30, at + 95);
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.counters.count("program_host_clocks_moved"), 1U);
@@ -209,10 +198,9 @@ TEST(BuilderPass, OperationsThatQueuedSayNothingOfTheClocks) {
     recording.iteration(at, at + 3000);
     for (int k = 0; k < 30; ++k) {
       const std::int64_t start = at + 6 + 90 * k + (k > 0 ? 10 : 0);
-      recording.kernel({.called = at + 10 + 2 * k, .returned = at + 11 + 2 * k, .start = start,
-                        .end = start + (k > 0 ? 90 : 100)});
+      recording.kernel({at + 10 + 2 * k, at + 11 + 2 * k, start, start + (k > 0 ? 90 : 100)});
     }
-    recording.call(HostCallKind::kStreamSync, {.start = at + 80, .end = at + 2725, .stream = 0});
+    recording.stream_sync(at + 80, at + 2725);
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 4'000U);
@@ -226,9 +214,8 @@ TEST(BuilderPass, WaitsThatReturnBeforeTheEndByTheClocksOffsetAreWaits) {
   TraceBuilder recording;
   for (int i = 0; i < 4; ++i) {
     const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100);
-    recording.kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 88});
-    recording.call(HostCallKind::kStreamSync, {.start = at + 7, .end = at + 85, .stream = 0});
+    recording.iteration(at, at + 100).kernel({at, at + 2, at + 8, at + 88})
+        .stream_sync(at + 7, at + 85);
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 3'000U);
@@ -243,10 +230,8 @@ TEST(BuilderPass, AWaitThatReturnsBeforeTheEndByMoreThanClocksExplainIsALoss) {
   TraceBuilder recording;
   for (int i = 0; i < 4; ++i) {
     const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100);
-    recording.kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 88});
-    recording.call(HostCallKind::kStreamSync,
-                   {.start = at + 7, .end = at + (i == 2 ? 48 : 91), .stream = 0});
+    recording.iteration(at, at + 100).kernel({at, at + 2, at + 8, at + 88})
+        .stream_sync(at + 7, at + (i == 2 ? 48 : 91));
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.counters.count("program_host_clocks_moved"), 0U);
@@ -257,8 +242,7 @@ TEST(BuilderPass, IterationsAndTheReasonForThemAreTold) {
   const JobProgram job = must_build_job({pipelined(60, 100)}, Window::kIterations);
   EXPECT_EQ(job.iterations_recorded, 3U);
   EXPECT_EQ(job.iterations_used, 2U);
-  EXPECT_EQ(job.iterations_text,
-            "3 recorded, 2 used (1 to 2); left out: 0 (the window's first)");
+  EXPECT_EQ(job.iterations_text, "3 recorded, 2 used (1 to 2); left out: 0 (the window's first)");
 }
 
 // Rank 0's device needs 100 an iteration, rank 1's 120; they meet in collectives.
@@ -269,12 +253,10 @@ TEST(BuilderPass, RanksThatMeetRepeatAtTheSlowestOnesPace) {
     const std::int64_t own = rank == 0 ? 80 : 100;
     for (int i = 0; i < 3; ++i) {
       const std::int64_t at = 120 * i;
-      recording.iteration(at, at + 120);
-      recording.kernel({.called = at, .returned = at + 1, .start = at + 5, .end = at + 5 + own});
-      recording.collective({.called = at + 2, .returned = at + 3, .start = at + 5 + own,
-                            .end = at + 115},
+      recording.iteration(at, at + 120).kernel({at, at + 1, at + 5, at + 5 + own});
+      recording.collective({at + 2, at + 3, at + 5 + own, at + 115},
                            {.sequence = static_cast<std::uint64_t>(i)});
-      recording.call(HostCallKind::kStreamSync, {.start = at + 4, .end = at + 116, .stream = 0});
+      recording.stream_sync(at + 4, at + 116);
     }
     ranks.push_back(recording);
   }

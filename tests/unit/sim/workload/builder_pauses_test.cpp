@@ -22,14 +22,11 @@ program::Program unclamped(const TraceBuilder& job) {
 TEST(BuilderPauses, AWaitMayReturnLongAfterWhatItWaitedFor) {
   const std::int64_t back = kFiveSeconds + 100;
   TraceBuilder job(0, 2, 2);
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
-      .call(HostCallKind::kDeviceSync, {.start = 6, .end = back})
-      .kernel({.called = back + 5, .returned = back + 7, .start = back + 15, .end = back + 25})
-      .kernel({.called = back + 50, .returned = back + 52, .start = back + 60, .end = back + 70,
-               .stream = 1, .thread = 1});
+  job.kernel({0, 5, 10, 100}).call(HostCallKind::kDeviceSync, {6, back})
+      .kernel({back + 5, back + 7, back + 15, back + 25})
+      .kernel({back + 50, back + 52, back + 60, back + 70, 1, 1});
   const program::Program program = unclamped(job);
-  EXPECT_EQ(replayed(program),
-            (Spans{{10, 100}, {back + 15, back + 25}, {back + 60, back + 70}}));
+  EXPECT_EQ(replayed(program), (Spans{{10, 100}, {back + 15, back + 25}, {back + 60, back + 70}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 20),
             (Spans{{10, 120}, {back + 35, back + 45}, {back + 80, back + 90}}));
 }
@@ -38,9 +35,7 @@ TEST(BuilderPauses, AWaitMayReturnLongAfterWhatItWaitedFor) {
 TEST(BuilderPauses, AThreadMayThinkLongAfterAHandOver) {
   const std::int64_t later = 2 * kFiveSeconds + 105;
   TraceBuilder job(0, 2, 2);
-  job.copy({.called = 0, .returned = 105, .start = 10, .end = 100})
-      .kernel({.called = later, .returned = later + 2, .start = later + 10, .end = later + 20,
-               .stream = 1, .thread = 1});
+  job.copy({0, 105, 10, 100}).kernel({later, later + 2, later + 10, later + 20, 1, 1});
   const program::Program program = unclamped(job);
   const std::vector<program::Step>& steps = program.threads[1].steps;
   ASSERT_EQ(steps.size(), 3U);
@@ -54,11 +49,9 @@ TEST(BuilderPauses, AThreadMayThinkLongAfterAHandOver) {
 // The first launch loads its module for 5 s.
 TEST(BuilderPauses, ACallMayTakeLong) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = kFiveSeconds, .start = 10, .end = 20})
-      .kernel({.called = kFiveSeconds + 5, .returned = kFiveSeconds + 7,
-               .start = kFiveSeconds + 15, .end = kFiveSeconds + 25, .stream = 1});
-  EXPECT_EQ(replayed(unclamped(job)),
-            (Spans{{10, 20}, {kFiveSeconds + 15, kFiveSeconds + 25}}));
+  job.kernel({0, kFiveSeconds, 10, 20})
+      .kernel({kFiveSeconds + 5, kFiveSeconds + 7, kFiveSeconds + 15, kFiveSeconds + 25, 1});
+  EXPECT_EQ(replayed(unclamped(job)), (Spans{{10, 20}, {kFiveSeconds + 15, kFiveSeconds + 25}}));
 }
 
 }  // namespace

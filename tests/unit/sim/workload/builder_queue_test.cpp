@@ -13,8 +13,7 @@ constexpr std::int64_t kKernel = 100;
 TraceBuilder deep_queue(std::uint32_t kernels) {
   TraceBuilder job(0, 1, 2);
   for (std::int64_t i = 0; i < kernels; ++i) {
-    job.kernel({.called = 2 * i, .returned = 2 * i + 1, .start = 5 + kKernel * i,
-                .end = 5 + kKernel * (i + 1)});
+    job.kernel({2 * i, 2 * i + 1, 5 + kKernel * i, 5 + kKernel * (i + 1)});
   }
   return job;
 }
@@ -25,8 +24,7 @@ TraceBuilder deep_queue(std::uint32_t kernels) {
 TraceBuilder held(std::uint32_t before = 920) {
   TraceBuilder job = deep_queue(before);
   const std::int64_t queued = 5 + kKernel * before;
-  job.kernel({.called = 1840, .returned = 1910, .start = queued, .end = queued + kKernel})
-      .kernel({.called = 1915, .returned = 1916, .start = 1920, .end = 1930, .stream = 1});
+  job.kernel({1840, 1910, queued, queued + kKernel}).kernel({1915, 1916, 1920, 1930, 1});
   return job;
 }
 
@@ -105,8 +103,7 @@ TEST(LaunchQueue, a_launch_held_by_work_from_before_the_window_keeps_its_own_cos
   TraceBuilder job;
   for (std::int64_t i = 0; i < 4; ++i) job.orphan({.start = 100 * i, .end = 100 * (i + 1)});
   for (std::int64_t i = 0; i < 4; ++i) {
-    job.kernel({.called = 100 * i + 10, .returned = 100 * i + 105, .start = 400 + 100 * i,
-                .end = 500 + 100 * i});
+    job.kernel({100 * i + 10, 100 * i + 105, 400 + 100 * i, 500 + 100 * i});
     job.queue_full(100 * i + 12, 100 * i + 102);
   }
   const program::Program program = must_build(job.trace(), Window::kIterations);
@@ -118,8 +115,7 @@ TEST(LaunchQueue, a_launch_held_by_work_from_before_the_window_keeps_its_own_cos
 // The call returns at 200 with the last part of the copy on its way, which ends at 216.
 TEST(BuilderWaits, a_copy_of_pageable_memory_blocks_though_it_ends_after_its_call) {
   TraceBuilder job(0, 1, 2);
-  job.copy({.called = 0, .returned = 200, .start = 100, .end = 216})
-      .kernel({.called = 220, .returned = 222, .start = 230, .end = 240, .stream = 1});
+  job.copy({0, 200, 100, 216}).kernel({220, 222, 230, 240, 1});
   program::Program program = must_build(job.trace());
   EXPECT_EQ(program.threads[0].steps[1].kind, program::StepKind::kLaunchAndWait);
   EXPECT_EQ(replayed(program), (Spans{{100, 216}, {230, 240}}));
@@ -130,8 +126,7 @@ TEST(BuilderWaits, a_copy_of_pageable_memory_blocks_though_it_ends_after_its_cal
 // 20 within the call are too short for staging: an asynchronous copy that began at once.
 TEST(BuilderWaits, a_short_copy_that_outlasts_its_call_is_asynchronous) {
   TraceBuilder job(0, 1, 2);
-  job.copy({.called = 0, .returned = 30, .start = 10, .end = 40})
-      .kernel({.called = 50, .returned = 52, .start = 60, .end = 70, .stream = 1});
+  job.copy({0, 30, 10, 40}).kernel({50, 52, 60, 70, 1});
   EXPECT_EQ(must_build(job.trace()).threads[0].steps[1].kind, program::StepKind::kLaunch);
 }
 

@@ -7,40 +7,95 @@
 namespace bubblesim::workload {
 namespace {
 
+using program::StepKind;
 using traces::HostCallKind;
 
-std::vector<program::StepKind> kinds(const program::Program& program, std::size_t thread = 0) {
-  std::vector<program::StepKind> result;
+std::vector<StepKind> kinds(const program::Program& program, std::size_t thread = 0) {
+  std::vector<StepKind> result;
   for (const program::Step& step : program.threads[thread].steps) result.push_back(step.kind);
   return result;
+}
+
+TEST(BuilderWaits, ReplaysMoveWithWhatTheyWaitFor) {
+  expect_replays({
+    // The call returned at 5, the copy ended at 50: the next launch does not care.
+    {"AnAsynchronousCopyReturnsAtOnce",
+     TraceBuilder(0, 1, 2).copy({0, 5, 10, 50}).kernel({65, 67, 75, 80, 1}),
+     {}, {{0, 200, {{10, 250}, {75, 80}}}}, {}, {{1, StepKind::kLaunch}}},
+    // The kernel ends at 100, the call returns at 105. With 20 more: 120, 125, 130, 140.
+    {"AStreamSynchronisationReturnsALagAfterTheStreamsEnd",
+     TraceBuilder().kernel({0, 5, 10, 100}).stream_sync(6, 105).kernel({110, 112, 120, 130}),
+     {{10, 100}, {120, 130}}, {{0, 20, {{10, 120}, {140, 150}}}}, {{"program_waits_inferred", 0}},
+     {{2, StepKind::kWaitStream}}},
+    // Stream 0 ends at 60, stream 1 at 100, the call returns at 105: it waited for stream 1.
+    {"AStreamThatWasNotRecordedIsTheOneThatEndedLastWithinTheCall",
+     TraceBuilder(0, 1, 3).kernel({0, 1, 10, 60}).kernel({2, 3, 12, 100, 1})
+         .call(HostCallKind::kStreamSync, {6, 105}).kernel({110, 112, 120, 130, 2}),
+     {{10, 60}, {12, 100}, {120, 130}},
+     {{0, 200, {{10, 260}, {12, 100}, {120, 130}}}, {1, 20, {{10, 60}, {12, 120}, {140, 150}}}},
+     {{"program_waits_inferred", 1}}},
+    // The kernel ended at 20; the call at 50 returned after 3 of its own. A kernel that ends at 120
+    // makes it wait, and return the usual 3 later: 123, then 7 and 10 to the next start.
+    {"ACallThatFoundNothingToWaitForStillWaitsIfTheDeviceIsLate",
+     TraceBuilder().kernel({0, 5, 10, 20}).stream_sync(50, 53).kernel({60, 62, 70, 80}),
+     {{10, 20}, {70, 80}}, {{0, 100, {{10, 120}, {140, 150}}}}},
+    // Nothing ran on stream 1, which the call waited for.
+    {"AWaitForAStreamWithoutOperationsIsCounted",
+     TraceBuilder(0, 1, 2).kernel({0, 5, 10, 100}).stream_sync(12, 105, 1),
+     {}, {}, {{"program_waits_for_empty_streams", 1}}, {{2, StepKind::kPause}}},
+    // Streams end at 60 and 100, the call returns at 105: 5 after the last.
+    {"ADeviceSynchronisationWaitsForEveryStream",
+     TraceBuilder(0, 1, 2).kernel({0, 1, 10, 60}).kernel({2, 3, 12, 100, 1})
+         .call(HostCallKind::kDeviceSync, {6, 105}).kernel({110, 112, 120, 130, 1}),
+     {{10, 60}, {12, 100}, {120, 130}}, {{0, 60, {{10, 120}, {12, 100}, {140, 150}}}}, {},
+     {{3, StepKind::kWaitDevice}}},
+    // A ends at 60, the call returns at 63; B is still running. With A 10 longer: 73, 80, 90.
+    {"AnEventSynchronisationWaitsForTheOperationThatEndedLastWithinIt",
+     TraceBuilder(0, 1, 3).kernel({0, 1, 10, 60}).kernel({2, 3, 12, 100, 1})
+         .call(HostCallKind::kEventSync, {6, 63}).kernel({70, 72, 80, 85, 2}),
+     {{10, 60}, {12, 100}, {80, 85}},
+     {{0, 10, {{10, 70}, {12, 100}, {90, 95}}}, {1, 99, {{10, 60}, {12, 199}, {80, 85}}}},
+     {{"program_waits_inferred", 1}}, {{3, StepKind::kWaitOp}}},
+    // B on stream 1 ends last within the call, but the event was recorded on stream 0 after A
+    // alone: A ends at 40, the call returns at 63, a lag of 23. With A 10 longer all moves; with B
+    // longer not.
+    {"AnEventSynchronisationWaitsForWhatItsEventStandsFor",
+     TraceBuilder(0, 1, 3).kernel({0, 1, 10, 40}).record_event(2, 3, 0, 7).kernel({4, 5, 12, 60, 1})
+         .call(HostCallKind::kEventSync, {.start = 6, .end = 63, .event = 7})
+         .kernel({70, 72, 80, 85, 2}),
+     {{10, 40}, {12, 60}, {80, 85}},
+     {{0, 10, {{10, 50}, {12, 60}, {90, 95}}}, {1, 20, {{10, 40}, {12, 80}, {80, 85}}}},
+     {{"program_waits_inferred", 0}}},
+    // As above, but the event is recorded on stream 2, which waits for A and has launched nothing
+    // since.
+    {"AnEventRecordedBehindAWaitStandsForWhatTheWaitIsFor",
+     TraceBuilder(0, 1, 4).kernel({0, 1, 10, 40}).record_event(2, 3, 0, 7).await_event(3, 4, 2, 7)
+         .record_event(4, 5, 2, 8)
+         .call(HostCallKind::kEventSync, {.start = 6, .end = 63, .event = 8})
+         .kernel({70, 72, 80, 85, 3}),
+     {{10, 40}, {80, 85}}, {{0, 10, {{10, 50}, {90, 95}}}}},
+    // Stream 1 waits for A and has no operation of its own: who synchronises with it waits for A.
+    {"AStreamSynchronisationWaitsForWhatTheStreamWaitsFor",
+     TraceBuilder(0, 1, 3).kernel({0, 1, 10, 40}).record_event(2, 3, 0, 7).await_event(3, 4, 1, 7)
+         .stream_sync(6, 45, 1).kernel({50, 51, 60, 70, 2}),
+     {{10, 40}, {60, 70}}, {{0, 20, {{10, 60}, {80, 90}}}},
+     {{"program_waits_for_empty_streams", 0}}}});
 }
 
 // The copy ends at 50, its call returns at 60, the next launch is 5 later.
 // With a copy of 60: 70, 80, 85, and 10 of launch lag: 95.
 TEST(BuilderWaits, ABlockingCopyReturnsALagAfterItsEnd) {
   TraceBuilder job;
-  job.copy({.called = 0, .returned = 60, .start = 10, .end = 50})
-      .kernel({.called = 65, .returned = 67, .start = 75, .end = 80});
+  job.copy({0, 60, 10, 50}).kernel({65, 67, 75, 80});
   const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program),
-            (std::vector{program::StepKind::kIteration, program::StepKind::kLaunchAndWait,
-                         program::StepKind::kLaunch, program::StepKind::kEnd}));
+  EXPECT_EQ(kinds(program), (std::vector{StepKind::kIteration, StepKind::kLaunchAndWait,
+                                         StepKind::kLaunch, StepKind::kEnd}));
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {75, 80}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {95, 100}}));
 }
 
-// The call returned at 5, the copy ended at 50: the next launch does not care.
-TEST(BuilderWaits, AnAsynchronousCopyReturnsAtOnce) {
-  TraceBuilder job(0, 1, 2);
-  job.copy({.called = 0, .returned = 5, .start = 10, .end = 50})
-      .kernel({.called = 65, .returned = 67, .start = 75, .end = 80, .stream = 1});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[1], program::StepKind::kLaunch);
-  EXPECT_EQ(replayed_with_longer(program, 0, 200), (Spans{{10, 250}, {75, 80}}));
-}
-
-// As above, but the call was 60 long, and the copy ended within it by chance: names say which one
-// waits.
+// An asynchronous copy whose call was 60 long, so that it ended within it by chance: names say
+// which one waits.
 TEST(BuilderWaits, NamesSayWhichCopiesBlock) {
   using traces::CopyDirection;
   struct Case {
@@ -59,8 +114,8 @@ TEST(BuilderWaits, NamesSayWhichCopiesBlock) {
     TraceBuilder job;
     job.copy({.called = 0, .returned = 60, .start = 10, .end = 50, .name = at.copy,
               .call = at.call, .direction = at.direction});
-    EXPECT_EQ(kinds(must_build(job.trace()))[1], at.blocks ? program::StepKind::kLaunchAndWait
-                                                           : program::StepKind::kLaunch)
+    EXPECT_EQ(kinds(must_build(job.trace()))[1], at.blocks ? StepKind::kLaunchAndWait
+                                                           : StepKind::kLaunch)
         << at.copy;
   }
 }
@@ -71,9 +126,9 @@ TEST(BuilderWaits, ACopyThatBlocksTellsHowFarTheClocksAreApart) {
   TraceBuilder job;
   job.copy({.called = 0, .returned = 50, .start = 13, .end = 53, .name = "CopyDeviceToHost",
             .call = "hipMemcpyWithStream", .direction = traces::CopyDirection::kDeviceToHost})
-      .kernel({.called = 65, .returned = 67, .start = 78, .end = 83});
+      .kernel({65, 67, 78, 83});
   const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[1], program::StepKind::kLaunchAndWait);
+  EXPECT_EQ(kinds(program)[1], StepKind::kLaunchAndWait);
   EXPECT_EQ(replayed_with_longer(program, 0, 20)[1].start, replayed(program)[1].start + 20);
 }
 
@@ -81,9 +136,9 @@ TEST(BuilderWaits, ACopyThatBlocksTellsHowFarTheClocksAreApart) {
 // wait it takes as long, and with a kernel of 100 more it ends 100 later.
 TEST(BuilderWaits, WhatAnAllocationDoesItselfStaysWhateverItWaitedFor) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 40})
-      .call(HostCallKind::kAlloc, {.start = 20, .end = 1020})
-      .kernel({.called = 1030, .returned = 1032, .start = 1040, .end = 1050});
+  job.kernel({0, 5, 10, 40})
+      .call(HostCallKind::kAlloc, {20, 1020})
+      .kernel({1030, 1032, 1040, 1050});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(replayed(program), (Spans{{10, 40}, {1040, 1050}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 100), (Spans{{10, 140}, {1140, 1150}}));
@@ -93,104 +148,24 @@ TEST(BuilderWaits, WhatAnAllocationDoesItselfStaysWhateverItWaitedFor) {
 
 TEST(BuilderWaits, AMemsetNeverWaits) {
   TraceBuilder job;
-  job.memset({.called = 0, .returned = 60, .start = 10, .end = 50});
-  EXPECT_EQ(kinds(must_build(job.trace()))[1], program::StepKind::kLaunch);
-}
-
-// The kernel ends at 100, the call returns at 105. With 20 more: 120, 125, 130, 140.
-TEST(BuilderWaits, AStreamSynchronisationReturnsALagAfterTheStreamsEnd) {
-  TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
-      .call(HostCallKind::kStreamSync, {.start = 6, .end = 105, .stream = 0})
-      .kernel({.called = 110, .returned = 112, .start = 120, .end = 130});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[2], program::StepKind::kWaitStream);
-  EXPECT_EQ(program.counters.count("program_waits_inferred"), 0U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 100}, {120, 130}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 120}, {140, 150}}));
-}
-
-// Stream 0 ends at 60, stream 1 at 100, the call returns at 105: it waited for stream 1.
-TEST(BuilderWaits, AStreamThatWasNotRecordedIsTheOneThatEndedLastWithinTheCall) {
-  TraceBuilder job(0, 1, 3);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
-      .kernel({.called = 2, .returned = 3, .start = 12, .end = 100, .stream = 1})
-      .call(HostCallKind::kStreamSync, {.start = 6, .end = 105})
-      .kernel({.called = 110, .returned = 112, .start = 120, .end = 130, .stream = 2});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_waits_inferred"), 1U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 60}, {12, 100}, {120, 130}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 200), (Spans{{10, 260}, {12, 100}, {120, 130}}));
-  EXPECT_EQ(replayed_with_longer(program, 1, 20), (Spans{{10, 60}, {12, 120}, {140, 150}}));
-}
-
-// The kernel ended at 20; the call at 50 returned after 3 of its own. A kernel that ends at 120
-// makes it wait, and return the usual 3 later: 123, then 7 and 10 to the next start.
-TEST(BuilderWaits, ACallThatFoundNothingToWaitForStillWaitsIfTheDeviceIsLate) {
-  TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
-      .call(HostCallKind::kStreamSync, {.start = 50, .end = 53, .stream = 0})
-      .kernel({.called = 60, .returned = 62, .start = 70, .end = 80});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {70, 80}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 100), (Spans{{10, 120}, {140, 150}}));
+  job.memset({0, 60, 10, 50});
+  EXPECT_EQ(kinds(must_build(job.trace()))[1], StepKind::kLaunch);
 }
 
 // It returned at 15, the stream's kernel ended at 100: whatever the call did, it did not wait.
 TEST(BuilderWaits, ACallThatReturnedBeforeItsStreamEndedIsHostTimeOnly) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
-      .call(HostCallKind::kStreamSync, {.start = 12, .end = 15, .stream = 0});
-  EXPECT_EQ(kinds(must_build(job.trace()))[2], program::StepKind::kPause);
-}
-
-// Nothing ran on stream 1, which the call waited for.
-TEST(BuilderWaits, AWaitForAStreamWithoutOperationsIsCounted) {
-  TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
-      .call(HostCallKind::kStreamSync, {.start = 12, .end = 105, .stream = 1});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[2], program::StepKind::kPause);
-  EXPECT_EQ(program.counters.count("program_waits_for_empty_streams"), 1U);
-}
-
-// Streams end at 60 and 100, the call returns at 105: 5 after the last.
-TEST(BuilderWaits, ADeviceSynchronisationWaitsForEveryStream) {
-  TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
-      .kernel({.called = 2, .returned = 3, .start = 12, .end = 100, .stream = 1})
-      .call(HostCallKind::kDeviceSync, {.start = 6, .end = 105})
-      .kernel({.called = 110, .returned = 112, .start = 120, .end = 130, .stream = 1});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[3], program::StepKind::kWaitDevice);
-  EXPECT_EQ(replayed(program), (Spans{{10, 60}, {12, 100}, {120, 130}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 60), (Spans{{10, 120}, {12, 100}, {140, 150}}));
+  job.kernel({0, 5, 10, 100}).stream_sync(12, 15);
+  EXPECT_EQ(kinds(must_build(job.trace()))[2], StepKind::kPause);
 }
 
 TEST(BuilderWaits, AFreeWaitsIfDeviceWorkEndedWithinIt) {
   TraceBuilder waits;
-  waits.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
-      .call(HostCallKind::kFree, {.start = 12, .end = 105});
-  EXPECT_EQ(kinds(must_build(waits.trace()))[2], program::StepKind::kWaitDevice);
+  waits.kernel({0, 5, 10, 100}).call(HostCallKind::kFree, {12, 105});
+  EXPECT_EQ(kinds(must_build(waits.trace()))[2], StepKind::kWaitDevice);
   TraceBuilder does_not;
-  does_not.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
-      .call(HostCallKind::kFree, {.start = 110, .end = 115});
-  EXPECT_EQ(kinds(must_build(does_not.trace()))[2], program::StepKind::kPause);
-}
-
-// A ends at 60, the call returns at 63; B is still running. With A 10 longer: 73, 80, 90.
-TEST(BuilderWaits, AnEventSynchronisationWaitsForTheOperationThatEndedLastWithinIt) {
-  TraceBuilder job(0, 1, 3);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
-      .kernel({.called = 2, .returned = 3, .start = 12, .end = 100, .stream = 1})
-      .call(HostCallKind::kEventSync, {.start = 6, .end = 63})
-      .kernel({.called = 70, .returned = 72, .start = 80, .end = 85, .stream = 2});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[3], program::StepKind::kWaitOp);
-  EXPECT_EQ(program.counters.count("program_waits_inferred"), 1U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 60}, {12, 100}, {80, 85}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 10), (Spans{{10, 70}, {12, 100}, {90, 95}}));
-  EXPECT_EQ(replayed_with_longer(program, 1, 99), (Spans{{10, 60}, {12, 199}, {80, 85}}));
+  does_not.kernel({0, 5, 10, 100}).call(HostCallKind::kFree, {110, 115});
+  EXPECT_EQ(kinds(must_build(does_not.trace()))[2], StepKind::kPause);
 }
 
 // Both waits return 3 before the only kernel that is pending ends: the clocks are 3 apart. A wait
@@ -198,11 +173,9 @@ TEST(BuilderWaits, AnEventSynchronisationWaitsForTheOperationThatEndedLastWithin
 TEST(BuilderWaits, AnEventWithoutANameMayStandForTheOnlyWorkThatIsPending) {
   const auto moved_by_20 = [](std::int64_t early) {
     TraceBuilder job;
-    job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
-        .call(HostCallKind::kEventSync, {.start = 6, .end = 60 - early})
-        .kernel({.called = 70, .returned = 72, .start = 80, .end = 130})
-        .call(HostCallKind::kEventSync, {.start = 75, .end = 127})
-        .kernel({.called = 140, .returned = 142, .start = 150, .end = 160});
+    job.kernel({0, 1, 10, 60}).call(HostCallKind::kEventSync, {6, 60 - early})
+        .kernel({70, 72, 80, 130}).call(HostCallKind::kEventSync, {75, 127})
+        .kernel({140, 142, 150, 160});
     const program::Program program = must_build(job.trace());
     return replayed_with_longer(program, 0, 20)[1].start - replayed(program)[1].start;
   };
@@ -210,29 +183,11 @@ TEST(BuilderWaits, AnEventWithoutANameMayStandForTheOnlyWorkThatIsPending) {
   EXPECT_EQ(moved_by_20(30), 0);
 }
 
-// B on stream 1 ends last within the call, but the event was recorded on stream 0 after A alone:
-// A ends at 40, the call returns at 63, a lag of 23. With A 10 longer all moves; with B longer not.
-TEST(BuilderWaits, AnEventSynchronisationWaitsForWhatItsEventStandsFor) {
-  TraceBuilder job(0, 1, 3);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 40})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
-      .kernel({.called = 4, .returned = 5, .start = 12, .end = 60, .stream = 1})
-      .call(HostCallKind::kEventSync, {.start = 6, .end = 63, .event = 7})
-      .kernel({.called = 70, .returned = 72, .start = 80, .end = 85, .stream = 2});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_waits_inferred"), 0U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 40}, {12, 60}, {80, 85}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 10), (Spans{{10, 50}, {12, 60}, {90, 95}}));
-  EXPECT_EQ(replayed_with_longer(program, 1, 20), (Spans{{10, 40}, {12, 80}, {80, 85}}));
-}
-
 // The kernel ends at 100, the allocation returns at 130; one in stream order waits for nothing.
 TEST(BuilderWaits, AnAllocationThatReturnsWhenTheDeviceIsDoneWaitedForIt) {
   const auto with = [](std::string_view name) {
     TraceBuilder job;
-    job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
-        .call(HostCallKind::kAlloc, {.start = 6, .end = 130})
-        .kernel({.called = 135, .returned = 137, .start = 145, .end = 150});
+    job.kernel({0, 5, 10, 100}).call(HostCallKind::kAlloc, {6, 130}).kernel({135, 137, 145, 150});
     traces::RankTrace trace = job.trace();
     trace.host_calls[1].name = trace.names.intern(name);
     return must_build(trace);
@@ -241,58 +196,24 @@ TEST(BuilderWaits, AnAllocationThatReturnsWhenTheDeviceIsDoneWaitedForIt) {
   EXPECT_EQ(replayed_with_longer(with("cudaMallocAsync"), 0, 20), (Spans{{10, 120}, {145, 150}}));
 }
 
-// As above, but the event is recorded on stream 2, which waits for A and has launched nothing
-// since.
-TEST(BuilderWaits, AnEventRecordedBehindAWaitStandsForWhatTheWaitIsFor) {
-  TraceBuilder job(0, 1, 4);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 40})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 2, .event = 7})
-      .call(HostCallKind::kEventRecord, {.start = 4, .end = 5, .stream = 2, .event = 8})
-      .call(HostCallKind::kEventSync, {.start = 6, .end = 63, .event = 8})
-      .kernel({.called = 70, .returned = 72, .start = 80, .end = 85, .stream = 3});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(replayed(program), (Spans{{10, 40}, {80, 85}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 10), (Spans{{10, 50}, {90, 95}}));
-}
-
 // Stream 2 waits for A on stream 0, which ends at 30, and for B on stream 1, which ends at 50, then
 // an event is recorded there. The host waits for that until 55, 5 after B, and launches at 60 what
 // runs from 70. With A 40 longer it ends at 70, the call at 75: 15 to the next operation, 90. With
 // B 40 longer it ends at 90, the call at 95: 110.
 TEST(BuilderWaits, AnEventRecordedBehindTwoWaitsStandsForBoth) {
   TraceBuilder job(0, 1, 4);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 30})
-      .call(HostCallKind::kEventRecord, {.start = 1, .end = 2, .stream = 0, .event = 7})
-      .kernel({.called = 2, .returned = 3, .start = 12, .end = 50, .stream = 1})
-      .call(HostCallKind::kEventRecord, {.start = 3, .end = 4, .stream = 1, .event = 8})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 4, .end = 5, .stream = 2, .event = 7})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 5, .end = 6, .stream = 2, .event = 8})
-      .call(HostCallKind::kEventRecord, {.start = 6, .end = 7, .stream = 2, .event = 9})
-      .call(HostCallKind::kEventSync, {.start = 7, .end = 55, .event = 9})
-      .kernel({.called = 60, .returned = 61, .start = 70, .end = 80, .stream = 3});
+  job.kernel({0, 1, 10, 30}).record_event(1, 2, 0, 7).kernel({2, 3, 12, 50, 1})
+      .record_event(3, 4, 1, 8).await_event(4, 5, 2, 7).await_event(5, 6, 2, 8)
+      .record_event(6, 7, 2, 9).call(HostCallKind::kEventSync, {.start = 7, .end = 55, .event = 9})
+      .kernel({60, 61, 70, 80, 3});
   const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program), (std::vector{program::StepKind::kIteration, program::StepKind::kLaunch,
-                                         program::StepKind::kLaunch, program::StepKind::kWaitOp,
-                                         program::StepKind::kWaitOp, program::StepKind::kLaunch,
-                                         program::StepKind::kEnd}));
+  EXPECT_EQ(kinds(program), (std::vector{StepKind::kIteration, StepKind::kLaunch,
+                                         StepKind::kLaunch, StepKind::kWaitOp,
+                                         StepKind::kWaitOp, StepKind::kLaunch,
+                                         StepKind::kEnd}));
   EXPECT_EQ(replayed(program), (Spans{{10, 30}, {12, 50}, {70, 80}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 40), (Spans{{10, 70}, {12, 50}, {90, 100}}));
   EXPECT_EQ(replayed_with_longer(program, 1, 40), (Spans{{10, 30}, {12, 90}, {110, 120}}));
-}
-
-// Stream 1 waits for A and has no operation of its own: who synchronises with it waits for A.
-TEST(BuilderWaits, AStreamSynchronisationWaitsForWhatTheStreamWaitsFor) {
-  TraceBuilder job(0, 1, 3);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 40})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 1, .event = 7})
-      .call(HostCallKind::kStreamSync, {.start = 6, .end = 45, .stream = 1})
-      .kernel({.called = 50, .returned = 51, .start = 60, .end = 70, .stream = 2});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_waits_for_empty_streams"), 0U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 40}, {60, 70}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 60}, {80, 90}}));
 }
 
 // The host launches A on stream 1, which ends at 40, then waits until 45 with `wait`, then launches
@@ -300,11 +221,9 @@ TEST(BuilderWaits, AStreamSynchronisationWaitsForWhatTheStreamWaitsFor) {
 program::Program behind_default_stream(traces::StreamKind one, HostCallKind wait) {
   TraceBuilder job(0, 1, 3);
   job.stream_kind(0, traces::StreamKind::kLegacyDefault).stream_kind(1, one)
-      .stream_kind(2, traces::StreamKind::kNonBlocking)
-      .kernel({.called = 0, .returned = 1, .start = 10, .end = 40, .stream = 1})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
-      .call(wait, {.start = 6, .end = 45, .stream = 0, .event = 7})
-      .kernel({.called = 50, .returned = 51, .start = 60, .end = 70, .stream = 2});
+      .stream_kind(2, traces::StreamKind::kNonBlocking).kernel({0, 1, 10, 40, 1})
+      .record_event(2, 3, 0, 7)
+      .call(wait, {.start = 6, .end = 45, .stream = 0, .event = 7}).kernel({50, 51, 60, 70, 2});
   return must_build(job.trace());
 }
 
@@ -323,44 +242,40 @@ TEST(BuilderWaits, EventsAndSynchronisationsOfTheDefaultStreamCoverBlockingStrea
 // The launch call took 100, of which the driver held it 90: its own cost is 10.
 TEST(BuilderWaits, TimeHeldByAFullLaunchQueueIsNotTheCallsOwn) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 100, .start = 110, .end = 120}).queue_full(5, 95);
+  job.kernel({0, 100, 110, 120}).queue_full(5, 95);
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(microseconds(program.threads[0].steps[1].cost), 10);
 }
 
 TEST(BuilderWaits, AnEventSynchronisationWithinWhichNothingEndedIsHostTimeOnly) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
-      .call(HostCallKind::kEventSync, {.start = 70, .end = 73});
-  EXPECT_EQ(kinds(must_build(job.trace()))[2], program::StepKind::kPause);
+  job.kernel({0, 1, 10, 60}).call(HostCallKind::kEventSync, {70, 73});
+  EXPECT_EQ(kinds(must_build(job.trace()))[2], StepKind::kPause);
 }
 
 // Thread 0 synchronises from 6 to 65 with what it had launched, which ended at 60. Thread 1
 // launched at 20 what ran from 30 to 200: the synchronisation did not wait for that.
 TEST(BuilderWaits, ADeviceSynchronisationDoesNotWaitForWhatIsLaunchedLater) {
   TraceBuilder job(0, 2, 2);
-  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
-      .call(HostCallKind::kDeviceSync, {.start = 6, .end = 65})
-      .kernel({.called = 20, .returned = 22, .start = 30, .end = 200, .stream = 1, .thread = 1})
-      .kernel({.called = 70, .returned = 72, .start = 80, .end = 90});
+  job.kernel({0, 1, 10, 60}).call(HostCallKind::kDeviceSync, {6, 65})
+      .kernel({20, 22, 30, 200, 1, 1}).kernel({70, 72, 80, 90});
   EXPECT_EQ(replayed(must_build(job.trace())), (Spans{{10, 60}, {30, 200}, {80, 90}}));
 }
 
 // A kernel ends at 200; the thread asks every 10 from 6 on, for 2 each, and returns at `until`.
 TraceBuilder polled(std::int64_t until) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 200});
+  job.kernel({0, 5, 10, 200});
   for (std::int64_t at = 6; at + 2 <= until; at += 10) {
-    job.call(HostCallKind::kEventQuery, {.start = at, .end = at + 2});
+    job.call(HostCallKind::kEventQuery, {at, at + 2});
   }
-  return job.kernel({.called = until + 3, .returned = until + 4, .start = until + 13,
-                     .end = until + 20, .stream = 1});
+  return job.kernel({until + 3, until + 4, until + 13, until + 20, 1});
 }
 
 // The query from 206 to 208 is the first after the end: what follows at 211 moves with the kernel.
 TEST(BuilderWaits, a_thread_that_asks_until_a_kernel_has_ended_waits_for_it) {
   const program::Program program = must_build(polled(208).trace());
-  EXPECT_EQ(kinds(program)[2], program::StepKind::kWaitOp);
+  EXPECT_EQ(kinds(program)[2], StepKind::kWaitOp);
   EXPECT_EQ(replayed(program), (Spans{{10, 200}, {221, 228}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 50), (Spans{{10, 250}, {271, 278}}));
 }
@@ -376,9 +291,7 @@ TEST(BuilderWaits, queries_that_end_before_anything_did_are_host_time) {
 // of 150 for which that thread rests, the second when the other thread calls no more.
 TraceBuilder hand_overs() {
   TraceBuilder job(0, 2, 1);
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
-      .kernel({.called = 40, .returned = 45, .start = 50, .end = 60, .thread = 1})
-      .kernel({.called = 150, .returned = 155, .start = 160, .end = 165});
+  job.kernel({0, 5, 10, 20}).kernel({40, 45, 50, 60, 0, 1}).kernel({150, 155, 160, 165});
   return job;
 }
 
@@ -401,13 +314,9 @@ TEST(BuilderHandOvers, ThreadsThatCallAtTheirOwnPaceWaitForEachOtherNowhere) {
   TraceBuilder job(0, 2, 2);
   for (int i = 1; i <= 9; ++i) {
     job.iteration(1000 * i - 10, 1000 * i + 990)
-        .kernel({.called = 1000 * i, .returned = 1000 * i + 5, .start = 1000 * i + 10,
-                 .end = 1000 * i + 60});
+        .kernel({1000 * i, 1000 * i + 5, 1000 * i + 10, 1000 * i + 60});
   }
-  for (int at = 990 + 17; at < 9900; at += 700) {
-    job.kernel({.called = at, .returned = at + 5, .start = at + 10, .end = at + 600, .stream = 1,
-                .thread = 1});
-  }
+  for (int at = 990 + 17; at < 9900; at += 700) job.kernel({at, at + 5, at + 10, at + 600, 1, 1});
   EXPECT_EQ(must_build(job.trace()).counters.count("program_hand_overs_inferred"), 0U);
 }
 
@@ -415,10 +324,8 @@ TEST(BuilderHandOvers, ThreadsThatCallAtTheirOwnPaceWaitForEachOtherNowhere) {
 TEST(BuilderHandOvers, AHandOverOfEachIterationIsFound) {
   TraceBuilder job(0, 2, 1);
   for (const int begin : {0, 1000, 2000}) {
-    job.iteration(begin, begin + 1000)
-        .kernel({.called = begin, .returned = begin + 5, .start = begin + 10, .end = begin + 20})
-        .kernel({.called = begin + 45, .returned = begin + 50, .start = begin + 60,
-                 .end = begin + 70, .thread = 1});
+    job.iteration(begin, begin + 1000).kernel({begin, begin + 5, begin + 10, begin + 20})
+        .kernel({begin + 45, begin + 50, begin + 60, begin + 70, 0, 1});
   }
   program::Program program = must_build(job.trace());
   program.threads[0].steps[1].cost = short_us(15);
@@ -428,8 +335,7 @@ TEST(BuilderHandOvers, AHandOverOfEachIterationIsFound) {
 // 29 from the beginning to thread 1's call: its own think time.
 TEST(BuilderHandOvers, APauseBelow30IsThinkTime) {
   TraceBuilder job(0, 2, 1);
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
-      .kernel({.called = 29, .returned = 31, .start = 39, .end = 60, .thread = 1});
+  job.kernel({0, 5, 10, 20}).kernel({29, 31, 39, 60, 0, 1});
   program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_hand_overs_inferred"), 0U);
   program.threads[0].steps[1].cost = short_us(500);

@@ -1,6 +1,7 @@
 // Which part of a recording becomes the program. Times in us.
 #include <gtest/gtest.h>
 
+#include "tests/fault.hpp"
 #include "tests/unit/sim/workload/program_recorder.hpp"
 
 namespace bubblesim::workload {
@@ -20,8 +21,7 @@ TraceBuilder three_iterations() {
   TraceBuilder job;
   job.iteration(50, 150).iteration(150, 290).iteration(290, 410);
   for (const std::int64_t called : {0, 50, 150, 290, 420}) {
-    job.kernel({.called = called, .returned = called + 2, .start = called + 5,
-                .end = called + 15});
+    job.kernel({called, called + 2, called + 5, called + 15});
   }
   return job;
 }
@@ -30,7 +30,7 @@ TraceBuilder three_iterations() {
 // what it launched a pass before has ended. The first pass has none: the wait takes its own 2.
 TEST(BuilderWindow, AnUnmarkedRecordingIsOneIteration) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
+  job.kernel({0, 5, 10, 50});
   const program::Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(program.counters.count("program_iterations_unmarked"), 1U);
   EXPECT_EQ(program.iterations, 1U);
@@ -42,15 +42,14 @@ TEST(BuilderWindow, AnUnmarkedRecordingIsOneIteration) {
 // One more than 16 bits can number.
 TEST(BuilderWindow, TooManyStreamsAreRefusedByName) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
+  job.kernel({0, 5, 10, 50});
   traces::RankTrace trace = job.trace();
   trace.streams.resize(65'535);
   EXPECT_TRUE(build_program(trace, plain_gpu(), {Window::kWhole}));
   trace.streams.resize(65'536);
   trace.device_ops.front().stream = StreamId{65'535};
-  const auto built = build_program(trace, plain_gpu(), {Window::kWhole});
-  ASSERT_FALSE(built);
-  EXPECT_NE(built.error().message.find("found 65536 streams in rank 0"), std::string::npos);
+  const auto built = error_of(build_program(trace, plain_gpu(), {Window::kWhole}));
+  EXPECT_NE(built.message.find("found 65536 streams in rank 0"), std::string::npos);
 }
 
 TEST(BuilderWindow, TheWholeRecordingHasWarmUpAndTailToo) {
@@ -101,8 +100,7 @@ TEST(BuilderWindow, TheMedianIterationIsOneOfThoseUsed) {
 // Thread 1 marked two iterations, thread 0 one; the second has no device work.
 TEST(BuilderWindow, TheThreadThatMarkedMostIterationsIsTheMarkedOne) {
   TraceBuilder job(0, 2, 1);
-  job.iteration(0, 100, 0).iteration(0, 50, 1).iteration(50, 90, 1);
-  job.kernel({.called = 10, .returned = 12, .start = 15, .end = 25});
+  job.iteration(0, 100, 0).iteration(0, 50, 1).iteration(50, 90, 1).kernel({10, 12, 15, 25});
   const program::Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(program.marked_thread, 1U);
   EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{50}));
@@ -110,10 +108,8 @@ TEST(BuilderWindow, TheThreadThatMarkedMostIterationsIsTheMarkedOne) {
 
 TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
   TraceBuilder job;
-  job.iteration(100, 200).kernel({.called = 0, .returned = 2, .start = 5, .end = 15});
-  const auto program = build_program(job.trace(), plain_gpu(), {Window::kIterations});
-  ASSERT_FALSE(program);
-  EXPECT_EQ(program.error().text(),
+  job.iteration(100, 200).kernel({0, 2, 5, 15});
+  EXPECT_EQ(error_of(build_program(job.trace(), plain_gpu(), {Window::kIterations})).text(),
             "made by hand: found no device operation in the window, expected at least one");
   EXPECT_FALSE(build_program(TraceBuilder().trace(), plain_gpu(), {Window::kWhole}));
 }
@@ -121,7 +117,7 @@ TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
 // A kernel of 31 days; the host's wait for it alone would be 620,000 steps.
 TEST(BuilderWindow, AWindowLongerThanAMonthIsAFault) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 2, .start = 5, .end = 31LL * 24 * 3'600'000'000});
+  job.kernel({0, 2, 5, 31LL * 24 * 3'600'000'000});
   const auto program = build_program(job.trace(), plain_gpu(), {Window::kWhole});
   ASSERT_FALSE(program);
   EXPECT_EQ(program.error().text(),

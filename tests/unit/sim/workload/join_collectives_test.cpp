@@ -1,7 +1,6 @@
 // Collectives of two or three ranks, joined or not. Times in us; every recording begins at 0.
-#include <gtest/gtest.h>
-
 #include <array>
+#include <gtest/gtest.h>
 
 #include "tests/unit/sim/workload/program_recorder.hpp"
 #include "traces/trace_origin.hpp"
@@ -11,14 +10,26 @@ namespace {
 
 using traces::CollectiveKind;
 
+/// What a rank does from when to when, by the clock that all begin.
+struct RankOf {
+  std::int64_t start, end;
+  CollectiveAs as{};
+};
+JobProgram ranks_of(const std::vector<RankOf>& ranks) {
+  std::vector<TraceBuilder> made;
+  for (const auto& [start, end, as] : ranks) {
+    made.push_back(rank_with(static_cast<std::uint32_t>(made.size()), from_to(start, end), as));
+  }
+  return must_build_job(made);
+}
+
 std::uint64_t count(const JobProgram& job, std::string_view counter) {
   return job.counters.count(counter);
 }
 
 // The last rank starts at 60, both end at 100: 40 from the meeting.
 TEST(JoinCollectives, ACollectiveLastsFromTheLastRanksStart) {
-  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100)),
-                                         rank_with(1, from_to(60, 100))});
+  const JobProgram job = ranks_of({{10, 100}, {60, 100}});
   ASSERT_EQ(job.collectives.size(), 1U);
   EXPECT_EQ(job.collectives[0].participants, 2U);
   EXPECT_FALSE(job.collectives[0].point_to_point);
@@ -31,16 +42,14 @@ TEST(JoinCollectives, ACollectiveLastsFromTheLastRanksStart) {
 
 // Rank 1 ends 3 later than rank 0: its span from the meeting is 43.
 TEST(JoinCollectives, EachRankKeepsItsOwnEnd) {
-  const auto runs = run_once(must_build_job({rank_with(0, from_to(10, 100)),
-                                             rank_with(1, from_to(60, 103))}));
+  const auto runs = run_once(ranks_of({{10, 100}, {60, 103}}));
   EXPECT_EQ(runs[0].spans(), (Spans{{10, 100}}));
   EXPECT_EQ(runs[1].spans(), (Spans{{60, 103}}));
 }
 
 // The late rank comes 25 later: both end 25 later. Then it comes 20 earlier: both end earlier.
 TEST(JoinCollectives, BothRanksFollowTheLateOne) {
-  JobProgram job = must_build_job({rank_with(0, from_to(10, 100)),
-                                   rank_with(1, from_to(60, 100))});
+  JobProgram job = ranks_of({{10, 100}, {60, 100}});
   job.ranks[1].threads[0].steps[1].think = short_us(75);
   auto runs = run_once(job);
   EXPECT_EQ(runs[0].spans(), (Spans{{10, 125}}));
@@ -53,8 +62,7 @@ TEST(JoinCollectives, BothRanksFollowTheLateOne) {
 
 TEST(JoinCollectives, ACollectiveOfOneRankKeepsItsRecordedTime) {
   TraceBuilder other(1);
-  other.call(traces::HostCallKind::kOther, {.start = 0, .end = 1})
-      .kernel({.called = 10, .returned = 12, .start = 20, .end = 30});
+  other.call(traces::HostCallKind::kOther, {0, 1}).kernel({10, 12, 20, 30});
   const JobProgram job = must_build_job({rank_with(0, from_to(10, 100)), other});
   EXPECT_TRUE(job.collectives.empty());
   EXPECT_EQ(job.ranks[0].ops[0].collective, program::kNoIndex);
@@ -63,11 +71,8 @@ TEST(JoinCollectives, ACollectiveOfOneRankKeepsItsRecordedTime) {
 }
 
 TEST(JoinCollectives, GroupsAndKindsAreNotMixed) {
-  EXPECT_TRUE(must_build_job({rank_with(0, from_to(10, 100), {.group = "a"}),
-                              rank_with(1, from_to(10, 100), {.group = "b"})})
-                  .collectives.empty());
-  EXPECT_TRUE(must_build_job({rank_with(0, from_to(10, 100)),
-                              rank_with(1, from_to(10, 100), {.kind = CollectiveKind::kBroadcast})})
+  EXPECT_TRUE(ranks_of({{10, 100, {.group = "a"}}, {10, 100, {.group = "b"}}}).collectives.empty());
+  EXPECT_TRUE(ranks_of({{10, 100}, {10, 100, {.kind = CollectiveKind::kBroadcast}}})
                   .collectives.empty());
 }
 
@@ -85,8 +90,7 @@ TEST(JoinCollectives, RecordedSequencesSayWhichOnesMeet) {
 }
 
 TEST(JoinCollectives, DifferentSequencesDoNotMeet) {
-  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), {.sequence = 7}),
-                                         rank_with(1, from_to(10, 100), {.sequence = 8})});
+  const JobProgram job = ranks_of({{10, 100, {.sequence = 7}}, {10, 100, {.sequence = 8}}});
   EXPECT_TRUE(job.collectives.empty());
   EXPECT_EQ(count(job, "program_collectives_not_joined"), 2U);
 }
@@ -104,9 +108,8 @@ TEST(JoinCollectives, WithoutSequencesTheEndsSayWhichOnesMeet) {
 }
 
 TEST(JoinCollectives, ASendMeetsTheReceiveOfTheOtherEnd) {
-  const JobProgram job = must_build_job(
-      {rank_with(0, from_to(10, 100), {.kind = CollectiveKind::kSend, .peers = {1}}),
-       rank_with(1, from_to(60, 100), {.kind = CollectiveKind::kRecv, .peers = {0}})});
+  const JobProgram job = ranks_of({{10, 100, {.kind = CollectiveKind::kSend, .peers = {1}}},
+                                   {60, 100, {.kind = CollectiveKind::kRecv, .peers = {0}}}});
   ASSERT_EQ(job.collectives.size(), 1U);
   EXPECT_TRUE(job.collectives[0].point_to_point);
   EXPECT_EQ(run_once(job)[0].spans(), (Spans{{10, 100}}));
@@ -141,18 +144,16 @@ TEST(JoinCollectives, ASendThatWasLaidOutDoesNotWaitForItsReceive) {
 }
 
 TEST(JoinCollectives, TwoSendsDoNotMeet) {
-  EXPECT_TRUE(must_build_job(
-                  {rank_with(0, from_to(10, 100), {.kind = CollectiveKind::kSend, .peers = {1}}),
-                   rank_with(1, from_to(60, 100), {.kind = CollectiveKind::kSend, .peers = {0}})})
+  EXPECT_TRUE(ranks_of({{10, 100, {.kind = CollectiveKind::kSend, .peers = {1}}},
+                        {60, 100, {.kind = CollectiveKind::kSend, .peers = {0}}}})
                   .collectives.empty());
 }
 
 // Rank 0 ended at 30, rank 1 started at 90, 60 later: rank 0 did not wait for it. Ranks 1 and 2
 // are left.
 TEST(JoinCollectives, ARankThatEndedLongBeforeTheLastStartIsLeftOut) {
-  const JobProgram job = must_build_job({rank_with(0, from_to(10, 30), {.sequence = 1}),
-                                         rank_with(1, from_to(90, 120), {.sequence = 1}),
-                                         rank_with(2, from_to(80, 120), {.sequence = 1})});
+  const JobProgram job = ranks_of({{10, 30, {.sequence = 1}}, {90, 120, {.sequence = 1}},
+                                   {80, 120, {.sequence = 1}}});
   ASSERT_EQ(job.collectives.size(), 1U);
   EXPECT_EQ(job.collectives[0].participants, 2U);
   EXPECT_EQ(count(job, "program_collective_ranks_not_waiting"), 1U);
@@ -163,8 +164,7 @@ TEST(JoinCollectives, ARankThatEndedLongBeforeTheLastStartIsLeftOut) {
 }
 
 TEST(JoinCollectives, MissingRanksOfAGroupAreCountedOnEachRank) {
-  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), {.group_size = 3}),
-                                         rank_with(1, from_to(60, 100), {.group_size = 3})});
+  const JobProgram job = ranks_of({{10, 100, {.group_size = 3}}, {60, 100, {.group_size = 3}}});
   EXPECT_EQ(job.collectives.size(), 1U);
   EXPECT_EQ(count(job, "program_collectives_missing_ranks"), 2U);
 }
@@ -179,15 +179,12 @@ TraceBuilder stage(std::uint32_t rank, std::uint32_t stages = 4, bool peers_know
     return as;
   };
   TraceBuilder trace(rank);
-  trace.call(traces::HostCallKind::kOther, {.start = 0, .end = 1});
-  if (rank > 0) {
-    trace.collective({.called = 10, .returned = 12, .start = 20, .end = ready},
-                     with(CollectiveKind::kRecv, rank - 1));
-  }
+  trace.call(traces::HostCallKind::kOther, {0, 1});
+  if (rank > 0) trace.collective({10, 12, 20, ready}, with(CollectiveKind::kRecv, rank - 1));
   trace.kernel({.called = 13, .returned = 14, .start = std::max<std::int64_t>(ready, 15),
                 .end = ready + 100});
   if (rank + 1 == stages) return trace;
-  return trace.collective({.called = 15, .returned = 16, .start = ready + 100, .end = ready + 110},
+  return trace.collective({15, 16, ready + 100, ready + 110},
                           with(CollectiveKind::kSend, rank + 1));
 }
 
@@ -232,9 +229,7 @@ TEST(JoinCollectives, PipelinesOfOurRecorderMeet) {
       const JobProgram job = build_job_program(trace, plain_gpu(), {Window::kWhole}).value();
       EXPECT_EQ(count(job, "program_collectives_not_joined"), 0U);
       ASSERT_EQ(job.collectives.size(), stages - 1);
-      for (const JoinedCollective& joined : job.collectives) {
-        EXPECT_EQ(joined.to, joined.from + 1);
-      }
+      for (const JoinedCollective& joined : job.collectives) EXPECT_EQ(joined.to, joined.from + 1);
     }
   }
 }
@@ -243,9 +238,8 @@ TEST(JoinCollectives, PipelinesOfOurRecorderMeet) {
 TEST(JoinCollectives, GroupsOfOneNameAreToldByTheirRanks) {
   const CollectiveAs first{.sequence = 1, .peers = {0, 1}};
   const CollectiveAs second{.sequence = 1, .peers = {2, 3}};
-  JobProgram job = must_build_job(
-      {rank_with(0, from_to(60, 100), first), rank_with(1, from_to(10, 100), first),
-       rank_with(2, from_to(10, 100), second), rank_with(3, from_to(60, 100), second)});
+  JobProgram job = ranks_of({{60, 100, first}, {10, 100, first}, {10, 100, second},
+                             {60, 100, second}});
   ASSERT_EQ(job.collectives.size(), 2U);
   job.ranks[0].threads[0].steps[1].think = short_us(50 + 25);
   const auto runs = run_once(job);
@@ -256,18 +250,15 @@ TEST(JoinCollectives, GroupsOfOneNameAreToldByTheirRanks) {
 
 // Rank 1's record lacks the ranks of its group; rank 0's has them.
 TEST(JoinCollectives, RanksOfAGroupThatOneRankNamesAreThoseOfAll) {
-  const JobProgram job =
-      must_build_job({rank_with(0, from_to(60, 100), {.sequence = 1, .peers = {0, 1}}),
-                      rank_with(1, from_to(10, 100), {.sequence = 1})});
+  const JobProgram job = ranks_of({{60, 100, {.sequence = 1, .peers = {0, 1}}},
+                                   {10, 100, {.sequence = 1}}});
   EXPECT_EQ(job.collectives.size(), 1U);
 }
 
 // Nothing names a group: ranks 0 and 1 end together, and ranks 2 and 3, 300 after them.
 TEST(JoinCollectives, GroupsWithoutNamesAreThoseThatEndTogether) {
-  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), {.group = ""}),
-                                         rank_with(1, from_to(60, 102), {.group = ""}),
-                                         rank_with(2, from_to(10, 400), {.group = ""}),
-                                         rank_with(3, from_to(60, 401), {.group = ""})});
+  const JobProgram job = ranks_of({{10, 100, {.group = ""}}, {60, 102, {.group = ""}},
+                                   {10, 400, {.group = ""}}, {60, 401, {.group = ""}}});
   ASSERT_EQ(job.collectives.size(), 2U);
   EXPECT_EQ(job.collectives[0].participants, 2U);
   EXPECT_EQ(job.ranks[0].ops[0].collective, job.ranks[1].ops[0].collective);
@@ -275,20 +266,16 @@ TEST(JoinCollectives, GroupsWithoutNamesAreThoseThatEndTogether) {
 
 // Of a group of two ranks, three end as one: who is in it cannot be told.
 TEST(JoinCollectives, MoreRanksThanAGroupHasNeverMeet) {
-  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), {.group_size = 2}),
-                                         rank_with(1, from_to(10, 100), {.group_size = 2}),
-                                         rank_with(2, from_to(10, 100), {.group_size = 2})});
+  const JobProgram job = ranks_of({{10, 100, {.group_size = 2}}, {10, 100, {.group_size = 2}},
+                                   {10, 100, {.group_size = 2}}});
   EXPECT_TRUE(job.collectives.empty());
   EXPECT_EQ(count(job, "program_collectives_not_joined"), 3U);
 }
 
 TEST(JoinCollectives, ExchangesWithoutPeersMeetInPairs) {
   const CollectiveAs exchange{.kind = CollectiveKind::kSendRecv, .peers = {0, 1, 2, 3}};
-  const JobProgram job =
-      must_build_job({rank_with(0, from_to(10, 100), exchange),
-                      rank_with(1, from_to(60, 100), exchange),
-                      rank_with(2, from_to(60, 900), exchange),
-                      rank_with(3, from_to(10, 902), exchange)});
+  const JobProgram job = ranks_of({{10, 100, exchange}, {60, 100, exchange}, {60, 900, exchange},
+                                   {10, 902, exchange}});
   ASSERT_EQ(job.collectives.size(), 2U);
   EXPECT_EQ(job.ranks[0].ops[0].collective, job.ranks[1].ops[0].collective);
   EXPECT_EQ(job.ranks[2].ops[0].collective, job.ranks[3].ops[0].collective);
@@ -298,12 +285,9 @@ TEST(JoinCollectives, ExchangesWithoutPeersMeetInPairs) {
 TEST(JoinCollectives, WithoutPeersOnlyOppositeEndsMeet) {
   const CollectiveAs send{.kind = CollectiveKind::kSend, .peers = {0, 1, 2, 3}};
   const CollectiveAs receive{.kind = CollectiveKind::kRecv, .peers = {0, 1, 2, 3}};
-  EXPECT_TRUE(must_build_job({rank_with(0, from_to(10, 100), send),
-                              rank_with(1, from_to(60, 100), send)}).collectives.empty());
-  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), send),
-                                         rank_with(1, from_to(60, 140), send),
-                                         rank_with(2, from_to(10, 100), receive),
-                                         rank_with(3, from_to(60, 140), receive)});
+  EXPECT_TRUE(ranks_of({{10, 100, send}, {60, 100, send}}).collectives.empty());
+  const JobProgram job = ranks_of({{10, 100, send}, {60, 140, send}, {10, 100, receive},
+                                   {60, 140, receive}});
   ASSERT_EQ(job.collectives.size(), 2U);
   for (const JoinedCollective& joined : job.collectives) {
     EXPECT_TRUE(joined.point_to_point);
@@ -315,10 +299,8 @@ TEST(JoinCollectives, WithoutPeersOnlyOppositeEndsMeet) {
 TEST(JoinCollectives, TransfersThatMayHaveMetOthersMeetNobody) {
   const CollectiveAs send{.kind = CollectiveKind::kSend, .peers = {0, 1, 2, 3}};
   const CollectiveAs receive{.kind = CollectiveKind::kRecv, .peers = {0, 1, 2, 3}};
-  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), send),
-                                         rank_with(1, from_to(60, 108), send),
-                                         rank_with(2, from_to(10, 101), receive),
-                                         rank_with(3, from_to(60, 109), receive)});
+  const JobProgram job = ranks_of({{10, 100, send}, {60, 108, send}, {10, 101, receive},
+                                   {60, 109, receive}});
   EXPECT_TRUE(job.collectives.empty());
   EXPECT_EQ(count(job, "program_collectives_not_joined"), 4U);
 }
@@ -348,7 +330,7 @@ TEST(JoinCollectives, RanksThatAnotherGroupHoldsTogetherMayNotMeet) {
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
     ranks.emplace_back(rank, 1, 2);
     ranks.back().collective(from_to(10, rank < 2 ? 100 : 400), {.group = ""});
-    ranks.back().collective({.called = 20, .returned = 22, .start = 500, .end = 900, .stream = 1},
+    ranks.back().collective({20, 22, 500, 900, 1},
                             {.group = ""});
   }
   const JobProgram job = must_build_job(ranks);
@@ -393,9 +375,8 @@ TEST(JoinCollectives, PeersMayBePlacesInTheGroup) {
 // The send had ended at 30, in NCCL's buffers, when its receive began at 200. It comes 300 later:
 // the receive, which cannot end before it, does so at 320 + its own 10.
 TEST(JoinCollectives, ASendThatEndedBeforeItsReceiveIsBuffered) {
-  JobProgram job = must_build_job(
-      {rank_with(0, from_to(20, 30), {.kind = CollectiveKind::kSend, .peers = {1}}),
-       rank_with(1, from_to(200, 210), {.kind = CollectiveKind::kRecv, .peers = {0}})});
+  JobProgram job = ranks_of({{20, 30, {.kind = CollectiveKind::kSend, .peers = {1}}},
+                             {200, 210, {.kind = CollectiveKind::kRecv, .peers = {0}}}});
   ASSERT_EQ(job.collectives.size(), 1U);
   EXPECT_TRUE(job.collectives[0].buffered);
   EXPECT_EQ(count(job, "program_collective_ranks_not_waiting"), 0U);
@@ -406,20 +387,18 @@ TEST(JoinCollectives, ASendThatEndedBeforeItsReceiveIsBuffered) {
 
 // Rank 1 receives from rank 0, and in the same kernel sends to rank 2: the three are one meeting.
 TEST(JoinCollectives, KernelsThatShareAnExchangeAreOneMeeting) {
-  const JobProgram job = must_build_job(
-      {rank_with(0, from_to(10, 100), {.kind = CollectiveKind::kSend, .peers = {1}}),
-       rank_with(1, from_to(20, 100), {.kind = CollectiveKind::kSendRecv, .peers = {0, 2}}),
-       rank_with(2, from_to(60, 100), {.kind = CollectiveKind::kRecv, .peers = {1}})});
+  const JobProgram job = ranks_of({{10, 100, {.kind = CollectiveKind::kSend, .peers = {1}}},
+                                   {20, 100, {.kind = CollectiveKind::kSendRecv, .peers = {0, 2}}},
+                                   {60, 100, {.kind = CollectiveKind::kRecv, .peers = {1}}}});
   ASSERT_EQ(job.collectives.size(), 1U);
   EXPECT_EQ(job.collectives[0].participants, 3U);
 }
 
 // Ranks 0 and 1 have numbers that do not meet, of 90 and 40; rank 2's 40 have none to meet.
 TEST(JoinCollectives, WhatMeetsNobodyIsALossWithItsShareOfTheTime) {
-  const JobProgram job =
-      must_build_job({rank_with(0, from_to(10, 100), {.sequence = 7, .peers = {0, 1}}),
-                      rank_with(1, from_to(60, 100), {.sequence = 8, .peers = {0, 1}}),
-                      rank_with(2, from_to(60, 100), {.sequence = 8, .peers = {2, 9}})});
+  const JobProgram job = ranks_of({{10, 100, {.sequence = 7, .peers = {0, 1}}},
+                                   {60, 100, {.sequence = 8, .peers = {0, 1}}},
+                                   {60, 100, {.sequence = 8, .peers = {2, 9}}}});
   EXPECT_EQ(count(job, "program_collectives_of_other_ranks"), 1U);
   for (const auto& [name, entry] : job.counters) {
     if (name != "program_collectives_not_joined") continue;

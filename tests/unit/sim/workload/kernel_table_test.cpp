@@ -1,10 +1,9 @@
 // Programs from tables of kernels.
 #include "sim/workload/kernel_table.hpp"
 
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <string>
 
 #include "tests/unit/sim/workload/program_maker.hpp"
@@ -12,8 +11,7 @@
 namespace bubblesim::workload {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using testing::HasSubstr, testing::StartsWith;
 
 const std::string kHeader = "Name,Profile,Memory_footprint,SM_usage,Duration\n";
 
@@ -124,8 +122,7 @@ TEST(KernelTable, ATableWithoutKernelsIsAFault) {
 TEST(KernelTable, ATableCutAtAnyByteIsAFaultOrCounted) {
   const std::string text = kHeader + "Conv<1, 2>,1,0,49,26688\nBatchNorm,0,0,32,23328\n";
   for (std::size_t length = 0; length < text.size(); ++length) {
-    const auto program =
-        parse_kernel_table(text.substr(0, length), "t.csv", plain_gpu(), us(2));
+    const auto program = parse_kernel_table(text.substr(0, length), "t.csv", plain_gpu(), us(2));
     if (!program) {
       EXPECT_EQ(program.error().file, "t.csv");
       continue;

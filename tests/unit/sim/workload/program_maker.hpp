@@ -139,7 +139,7 @@ class ProgramMaker {
   program::Program program_;
 };
 
-/// One rank on one GPU, with a recorder; started by the test.
+/// One rank on one GPU, with a recorder.
 class OneRun {
  public:
   explicit OneRun(const program::Program& program, RunSetup setup = {},
@@ -147,6 +147,10 @@ class OneRun {
       : program_(program), gpu(engine, spec, gpu::SharingSetup{}) {
     setup.observer = &recorder;
     run = std::make_unique<ProgramRun>(engine, gpu, program_, setup);
+  }
+  void start(SimTime until = SimTime::max()) {
+    run->start_pass(kSimStart);
+    engine.run_until(until);
   }
 
  private:

@@ -2,10 +2,10 @@
 // are whole microseconds; a time that is none fails the test.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -125,6 +125,36 @@ using Spans = std::vector<Span>;
 inline Spans replayed_with_longer(program::Program program, std::size_t op, std::int64_t longer) {
   program.ops[op].duration += us(longer);
   return replayed(program);
+}
+
+/// A recording, what its replay is, and what it is with an operation that lasts longer.
+struct Replayed {
+  struct Longer {
+    std::size_t op;
+    std::int64_t by;
+    Spans spans;
+  };
+  std::string_view name;
+  TraceBuilder job;
+  Spans recorded;  ///< empty: not compared
+  std::vector<Longer> longer{};
+  std::vector<std::pair<std::string_view, std::uint64_t>> counters{};
+  std::vector<std::pair<std::size_t, program::StepKind>> steps{};  ///< of the first thread
+};
+
+inline void expect_replays(const std::vector<Replayed>& cases) {
+  for (const Replayed& row : cases) {
+    SCOPED_TRACE(row.name);
+    const program::Program program = must_build(row.job.trace());
+    if (!row.recorded.empty()) {
+      EXPECT_EQ(replayed(program), row.recorded);
+    }
+    for (const auto& [op, by, spans] : row.longer) {
+      EXPECT_EQ(replayed_with_longer(program, op, by), spans);
+    }
+    for (const auto& [name, count] : row.counters) EXPECT_EQ(program.counters.count(name), count);
+    for (const auto& [step, kind] : row.steps) EXPECT_EQ(program.threads[0].steps[step].kind, kind);
+  }
 }
 
 }  // namespace bubblesim::workload

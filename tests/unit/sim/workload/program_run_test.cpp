@@ -1,10 +1,9 @@
 // Running a program: launch queue, gate, passes, perturbations. Times in us.
 #include "sim/workload/program_run.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 
 #include "tests/unit/sim/workload/program_maker.hpp"
 
@@ -36,8 +35,7 @@ TEST(ProgramRunQueue, ALaunchWaitsWhile1024ArePendingOnItsStream) {
     std::vector<std::int64_t> calls;
   } gate;
   OneRun one(job.program(), one_pass(&gate));
-  one.run->start_pass(kSimStart);
-  one.engine.run_until();
+  one.start();
   ASSERT_EQ(gate.calls.size(), 1140U);  // each launch asks once
   EXPECT_EQ(gate.calls[1136], 1136);
   EXPECT_EQ(gate.calls[1137], 1137);
@@ -61,8 +59,7 @@ TEST(ProgramRunQueue, TheFormOfALaunchThatWaitsForRoomIsNotAnothers) {
     }
   } gate;
   OneRun one(job.program(), one_pass(&gate));
-  one.run->start_pass(kSimStart);
-  one.engine.run_until();
+  one.start();
   EXPECT_EQ(one.recorder.passes[1138], (Spans{{1138, 1148}}));
   EXPECT_EQ(one.recorder.passes[1137], (Spans{{11370, 11390}}));
 }
@@ -86,14 +83,12 @@ class HoldingGate final : public LaunchGate {
 // Launches at 10, 20 and 30; the second is held until 100 and costs its 2 from then: the third
 // comes at 110. The first kernel is not touched.
 TEST(ProgramRunGate, AHeldLaunchHoldsItsThreadUntilResumed) {
-  ProgramMaker job;
-  job.kernel(10, 5).cost(2).kernel(8, 5).cost(2).kernel(8, 5).cost(2).end();
   HoldingGate gate({2});
-  OneRun one(job.program(), one_pass(&gate));
+  OneRun one(ProgramMaker().kernel(10, 5).cost(2).kernel(8, 5).cost(2).kernel(8, 5).cost(2).end()
+                 .program(), one_pass(&gate));
   gpu::Script script(one.engine);
   script.at(100'000, [&] { one.run->resume(gate.holding.at(0).thread, at(100)); });
-  one.run->start_pass(kSimStart);
-  one.engine.run_until();
+  one.start();
   EXPECT_EQ(gate.calls, 3U);  // a resumed launch asks no second time
   EXPECT_EQ(gate.holding[0].first, 1U);
   EXPECT_EQ(gate.holding[0].count, 1U);
@@ -103,12 +98,10 @@ TEST(ProgramRunGate, AHeldLaunchHoldsItsThreadUntilResumed) {
 
 // Thread 0 is held at 10; thread 1 goes on.
 TEST(ProgramRunGate, OtherThreadsGoOnBesideAHeldOne) {
-  ProgramMaker job(2);
-  job.kernel(10, 5).end().thread().kernel(20, 5, 1).kernel(20, 5, 1);
   HoldingGate gate({1});
-  OneRun one(job.program(), one_pass(&gate));
-  one.run->start_pass(kSimStart);
-  one.engine.run_until(at(50));
+  OneRun one(ProgramMaker(2).kernel(10, 5).end().thread().kernel(20, 5, 1).kernel(20, 5, 1)
+                 .program(), one_pass(&gate));
+  one.start(at(50));
   EXPECT_EQ(one.run->outstanding(), 0U);
   EXPECT_TRUE(one.recorder.pass_ends.empty());
   EXPECT_EQ(one.recorder.passes[1], (Spans{{20, 25}}));
@@ -117,11 +110,8 @@ TEST(ProgramRunGate, OtherThreadsGoOnBesideAHeldOne) {
 
 // A pass: launch at 10, kernel until 40, the wait returns 5 later, the end 5 after that: 50.
 TEST(ProgramRunPasses, ALoopBeginsTheNextPassWhenTheHostHasEndedOne) {
-  ProgramMaker job;
-  job.iteration(0).kernel(10, 30).wait_stream(0, 5).end(5);
-  OneRun one(job.program());
-  one.run->start_pass(kSimStart);
-  one.engine.run_until(at(160));
+  OneRun one(ProgramMaker().iteration(0).kernel(10, 30).wait_stream(0, 5).end(5).program());
+  one.start(at(160));
   EXPECT_EQ(one.recorder.passes[0], (Spans{{10, 40}, {60, 90}, {110, 140}}));
   EXPECT_EQ(one.recorder.iterations,
             (Iterations{{0, 0}, {1, 50}, {0, 50}, {1, 100}, {0, 100}, {1, 150}, {0, 150}}));
@@ -131,11 +121,8 @@ TEST(ProgramRunPasses, ALoopBeginsTheNextPassWhenTheHostHasEndedOne) {
 
 // The host launches each 10, the kernel takes 30: passes overlap, the stream keeps their order.
 TEST(ProgramRunPasses, TheHostMayRunPassesAheadOfTheDevice) {
-  ProgramMaker job;
-  job.kernel(10, 30).end();
-  OneRun one(job.program());
-  one.run->start_pass(kSimStart);
-  one.engine.run_until(at(105));
+  OneRun one(ProgramMaker().kernel(10, 30).end().program());
+  one.start(at(105));
   EXPECT_EQ(one.recorder.passes[0], (Spans{{10, 40}, {40, 70}, {70, 100}}));
   EXPECT_EQ(one.run->passes(), 10U);
   EXPECT_EQ(one.run->outstanding(), 7U);
@@ -144,22 +131,16 @@ TEST(ProgramRunPasses, TheHostMayRunPassesAheadOfTheDevice) {
 // The same, two kernels a pass on two streams: launches 1 to 10 by 50, when the first two kernels
 // of 30 have ended. Each says which launch it was, not which came last.
 TEST(ProgramRunPasses, AnOperationKnowsItsLaunchHoweverFarTheHostIsAhead) {
-  ProgramMaker job(2);
-  job.kernel(5, 30).kernel(5, 30, 1).end();
-  OneRun one(job.program());
-  one.run->start_pass(kSimStart);
-  one.engine.run_until(at(101));
+  OneRun one(ProgramMaker(2).kernel(5, 30).kernel(5, 30, 1).end().program());
+  one.start(at(101));
   // Stream 0: 5 to 35, 65, 95. Stream 1: 10 to 40, 70, 100.
   EXPECT_EQ(one.recorder.launches, (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}));
 }
 
 // An edge binds within its pass: in each pass, the second kernel follows the first by 2.
 TEST(ProgramRunPasses, EdgesBindWithinTheirPass) {
-  ProgramMaker job(2);
-  job.kernel(10, 20).kernel(0, 5, 1).after(0, 2).end(90);
-  OneRun one(job.program());
-  one.run->start_pass(kSimStart);
-  one.engine.run_until(at(299));
+  OneRun one(ProgramMaker(2).kernel(10, 20).kernel(0, 5, 1).after(0, 2).end(90).program());
+  one.start(at(299));
   EXPECT_EQ(one.recorder.passes[0], (Spans{{10, 30}, {110, 130}, {210, 230}}));
   EXPECT_EQ(one.recorder.passes[1], (Spans{{32, 37}, {132, 137}, {232, 237}}));
 }
@@ -167,14 +148,12 @@ TEST(ProgramRunPasses, EdgesBindWithinTheirPass) {
 // Passes at 0, 100 and 300 with factors 1, 2 and 0.5: kernels of 30, 60 and 15. A collective of
 // 10 keeps its length.
 TEST(ProgramRunPasses, EachPassIsStartedByItsOwnerWithAFactor) {
-  ProgramMaker job;
-  job.kernel(10, 30).collective(0, 10, program::kNoIndex).wait_stream(0, 0).end();
-  OneRun one(job.program(), one_pass());
+  OneRun one(ProgramMaker().kernel(10, 30).collective(0, 10, program::kNoIndex).wait_stream(0, 0)
+                 .end().program(), one_pass());
   gpu::Script script(one.engine);
   script.at(100'000, [&] { one.run->start_pass(at(100), 2.0); });
   script.at(300'000, [&] { one.run->start_pass(at(300), 0.5); });
-  one.run->start_pass(kSimStart);
-  one.engine.run_until();
+  one.start();
   EXPECT_EQ(one.recorder.passes[0], (Spans{{10, 40}, {110, 170}, {310, 325}}));
   EXPECT_EQ(one.recorder.passes[1], (Spans{{40, 50}, {170, 180}, {325, 335}}));
   EXPECT_EQ(one.recorder.pass_ends, (std::vector<std::int64_t>{50, 180, 335}));
@@ -183,64 +162,51 @@ TEST(ProgramRunPasses, EachPassIsStartedByItsOwnerWithAFactor) {
 
 // The host is done at 10; the kernel ends at 40.
 TEST(ProgramRunPasses, APassEndsWhenTheDeviceHasFinishedToo) {
-  ProgramMaker job;
-  job.kernel(10, 30).end();
-  OneRun one(job.program(), one_pass());
-  one.run->start_pass(kSimStart);
-  one.engine.run_until();
+  OneRun one(ProgramMaker().kernel(10, 30).end().program(), one_pass());
+  one.start();
   EXPECT_EQ(one.recorder.pass_ends, (std::vector<std::int64_t>{40}));
 }
 
 // The device is done at 15, the last call at 10 + 20.
 TEST(ProgramRunPasses, APassEndsWhenTheLastCallHasReturned) {
-  ProgramMaker job;
-  job.kernel(10, 5).cost(20);
-  OneRun one(job.program(), one_pass());
-  one.run->start_pass(kSimStart);
-  one.engine.run_until();
+  OneRun one(ProgramMaker().kernel(10, 5).cost(20).program(), one_pass());
+  one.start();
   EXPECT_EQ(one.recorder.pass_ends, (std::vector<std::int64_t>{30}));
 }
 
 // Thread 1's last step waits for the device; the completion that lets it return ends the pass.
 TEST(ProgramRunPasses, APassThatEndsWithAWaitEndsOnce) {
-  ProgramMaker job;
-  job.end().thread().kernel(10, 30).wait_stream(0, 0);
-  OneRun one(job.program(), one_pass());
-  one.run->start_pass(kSimStart);
-  one.engine.run_until();
+  OneRun one(ProgramMaker().end().thread().kernel(10, 30).wait_stream(0, 0).program(), one_pass());
+  one.start();
   EXPECT_EQ(one.recorder.pass_ends, (std::vector<std::int64_t>{40}));
   EXPECT_EQ(one.run->passes(), 1U);
 }
 
 // A graph of two kernels on two streams: one call, both start with it.
 TEST(ProgramRunLaunches, AGraphLaunchesAllItsOperationsAtOnce) {
-  ProgramMaker job(2);
-  job.kernel(10, 30).and_kernel(20, 1).wait_device(0, 4).kernel(6, 5).end();
   HoldingGate gate({});
-  OneRun one(job.program(), one_pass(&gate));
-  one.run->start_pass(kSimStart);
-  one.engine.run_until();
+  OneRun one(ProgramMaker(2).kernel(10, 30).and_kernel(20, 1).wait_device(0, 4).kernel(6, 5).end()
+                 .program(), one_pass(&gate));
+  one.start();
   EXPECT_EQ(gate.calls, 2U);
   EXPECT_EQ(one.recorder.spans(), (Spans{{10, 40}, {10, 30}, {50, 55}}));
 }
 
 TEST(ProgramRunLaunches, ABlockingCopyHoldsItsThread) {
-  ProgramMaker job;
-  job.copy_and_wait(10, 30, 4).kernel(6, 5).end();
-  EXPECT_EQ(replayed(job.program()), (Spans{{10, 40}, {50, 55}}));
+  EXPECT_EQ(replayed(ProgramMaker().copy_and_wait(10, 30, 4).kernel(6, 5).end().program()),
+            (Spans{{10, 40}, {50, 55}}));
 }
 
 TEST(ProgramRunLaunches, AWaitForOneOperationReturnsBeforeOthersHaveEnded) {
-  ProgramMaker job(3);
-  job.kernel(10, 30).kernel(0, 100, 1).wait_op(0, 0, 4).kernel(6, 5, 2).end();
-  EXPECT_EQ(replayed(job.program()), (Spans{{10, 40}, {10, 110}, {50, 55}}));
+  EXPECT_EQ(replayed(ProgramMaker(3).kernel(10, 30).kernel(0, 100, 1).wait_op(0, 0, 4)
+                .kernel(6, 5, 2).end().program()), (Spans{{10, 40}, {10, 110}, {50, 55}}));
 }
 
 // Kernels take 1.5 times as long, collectives do not.
 TEST(ProgramRunPerturbed, AStragglersKernelsAreSlower) {
-  ProgramMaker job;
-  job.kernel(10, 30).collective(0, 10, program::kNoIndex).wait_stream(0, 0).end();
-  EXPECT_EQ(run_once(job.program(), {.slowdown = 1.5}).spans(), (Spans{{10, 55}, {55, 65}}));
+  EXPECT_EQ(run_once(ProgramMaker().kernel(10, 30).collective(0, 10, program::kNoIndex)
+                .wait_stream(0, 0).end().program(),
+            {.slowdown = 1.5}).spans(), (Spans{{10, 55}, {55, 65}}));
 }
 
 /// Lengths of one kernel, in ns, over 200 iterations of one pass.

@@ -20,8 +20,8 @@ TraceBuilder launch_and_wait() {
   TraceBuilder job;
   for (std::int64_t i = 0; i < 10; ++i) {
     const std::int64_t at = 120 * i;
-    job.kernel({.called = at, .returned = at + 1, .start = at + 2, .end = at + 102})
-        .call(traces::HostCallKind::kDeviceSync, {.start = at + 1, .end = at + 103});
+    job.kernel({at, at + 1, at + 2, at + 102})
+        .call(traces::HostCallKind::kDeviceSync, {at + 1, at + 103});
   }
   return job.iteration(0, 1200);
 }
@@ -40,8 +40,8 @@ TEST(Sensitivity, is_twice_the_share_that_a_thing_twice_as_fast_saves) {
 TEST(Sensitivity, what_a_wait_takes_to_return_is_fixed) {
   TraceBuilder job;
   for (std::int64_t at = 0; at < 1000; at += 100) {
-    job.kernel({.called = at, .returned = at + 1, .start = at + 1, .end = at + 40})
-        .call(traces::HostCallKind::kDeviceSync, {.start = at + 1, .end = at + 100});
+    job.kernel({at, at + 1, at + 1, at + 40})
+        .call(traces::HostCallKind::kDeviceSync, {at + 1, at + 100});
   }
   const traces::Sensitivities found = of(job.iteration(0, 1000));
   EXPECT_NEAR(found.fixed, 0.6, 0.02);
@@ -62,11 +62,9 @@ TEST(Sensitivity, the_rank_that_comes_last_to_collectives_is_the_straggler) {
     const std::int64_t own = rank == 2 ? 400 : 100;
     TraceBuilder job(rank);
     for (std::int64_t at = 0; at < 2400; at += 600) {
-      job.iteration(at, at + 600)
-          .kernel({.called = at, .returned = at + 1, .start = at + 5, .end = at + 5 + own})
-          .collective({.called = at + 2, .returned = at + 3, .start = at + 6 + own,
-                       .end = at + 510}, {})
-          .call(traces::HostCallKind::kDeviceSync, {.start = at + 4, .end = at + 512});
+      job.iteration(at, at + 600).kernel({at, at + 1, at + 5, at + 5 + own})
+          .collective({at + 2, at + 3, at + 6 + own, at + 510}, {})
+          .call(traces::HostCallKind::kDeviceSync, {at + 4, at + 512});
     }
     ranks.push_back(job);
   }

@@ -41,6 +41,21 @@ class SwitchedOut : public testing::Test {
     for (const auto& [run, from] : starts_) run->start_pass(at(from));
     machine_->conductor().run_until();
   }
+  struct Rank {
+    std::int64_t span;
+    Span expected;
+    std::int64_t from = 0;
+  };
+  /// Rank 0 takes turns with a filler on its GPU, which comes after it; rank 1 has its own.
+  void expect_beside_a_filler(const Rank& rank0, const Rank& rank1) {
+    MachineGpu& shared = machine_->add_gpu(kTurns);
+    const RunRecorder& first_rank = add(shared, exchange(0, rank0.span));
+    add(shared, filler());
+    const RunRecorder& other = add(machine_->add_gpu(), exchange(1, rank1.span), rank1.from);
+    run();
+    EXPECT_EQ(first(first_rank), rank0.expected);
+    EXPECT_EQ(first(other), rank1.expected);
+  }
   static Span first(const RunRecorder& recorder) { return recorder.passes.at(0).at(0); }
 
   const hardware::GpuSpec spec_ = plain_gpu();
@@ -54,13 +69,7 @@ class SwitchedOut : public testing::Test {
 // Rank 0 has the GPU first, in ten slices: 9 x 4,400 + 2,000.
 TEST_F(SwitchedOut, RanksAdvanceOnlyWhileAllHaveTheirGpus) {
   meet({2});
-  MachineGpu& shared = machine_->add_gpu(kTurns);
-  const RunRecorder& rank0 = add(shared, exchange(0, 20'000));
-  add(shared, filler());
-  const RunRecorder& rank1 = add(machine_->add_gpu(), exchange(1, 20'000));
-  run();
-  EXPECT_EQ(first(rank0), (Span{0, 41'600}));
-  EXPECT_EQ(first(rank1), (Span{0, 41'600}));
+  expect_beside_a_filler({20'000, {0, 41'600}}, {20'000, {0, 41'600}});
 }
 
 // Rank 0 has its GPU in [0, 2,000), rank 1 in [1,000, 3,000), and so on every 4,400: together for
@@ -97,25 +106,13 @@ TEST_F(SwitchedOut, TwoWhoseTurnsNeverOverlapAdvanceByWhatBuffersHold) {
 // Rank 1 comes at 3,000; rank 0 has its GPU again from 4,400 on.
 TEST_F(SwitchedOut, TheyBeginWhenWhoStandsStillAsTheLastOneComesGoesOn) {
   meet({2});
-  MachineGpu& shared = machine_->add_gpu(kTurns);
-  const RunRecorder& rank0 = add(shared, exchange(0, 1'000));
-  add(shared, filler());
-  const RunRecorder& rank1 = add(machine_->add_gpu(), exchange(1, 1'000), 3'000);
-  run();
-  EXPECT_EQ(first(rank0), (Span{0, 5'400}));
-  EXPECT_EQ(first(rank1), (Span{3'000, 5'400}));
+  expect_beside_a_filler({1'000, {0, 5'400}}, {1'000, {3'000, 5'400}, 3'000});
 }
 
 // Rank 1 is done after 1,000; rank 0 has the last 1,000 of its 3,000 from 4,400 on.
 TEST_F(SwitchedOut, WhoHasEndedHoldsUpNobodyAndIsNotHeld) {
   meet({2});
-  MachineGpu& shared = machine_->add_gpu(kTurns);
-  const RunRecorder& rank0 = add(shared, exchange(0, 3'000));
-  add(shared, filler());
-  const RunRecorder& rank1 = add(machine_->add_gpu(), exchange(1, 1'000));
-  run();
-  EXPECT_EQ(first(rank0), (Span{0, 5'400}));
-  EXPECT_EQ(first(rank1), (Span{0, 1'000}));
+  expect_beside_a_filler({3'000, {0, 5'400}}, {1'000, {0, 1'000}});
 }
 
 TEST_F(SwitchedOut, OneWithoutCounterpartAdvancesInItsOwnTurns) {
@@ -133,26 +130,14 @@ TEST_F(SwitchedOut, TheFabricMovesNothingOfTheirsMeanwhile) {
   job_.links = {BytesPerSecond{1e6}};
   job_.transfers = {{.latency = us(500), .loads = {{network::LinkId{0}, 2'500}}}};
   meet({.participants = 2, .transfer = 0});
-  MachineGpu& shared = machine_->add_gpu(kTurns);
-  const RunRecorder& rank0 = add(shared, exchange(0, 300));
-  add(shared, filler());
-  const RunRecorder& rank1 = add(machine_->add_gpu(), exchange(1, 300));
-  run();
-  EXPECT_EQ(first(rank0), (Span{0, 5'700}));
-  EXPECT_EQ(first(rank1), (Span{0, 5'700}));
+  expect_beside_a_filler({300, {0, 5'700}}, {300, {0, 5'700}});
 }
 
 // The send does not wait for its receive, which comes at 1,000; then both go on together: the send
 // has 1,000 of its 3,000 left at 2,000, the receive 2,000.
 TEST_F(SwitchedOut, ABufferedSendThatStandsStillHoldsUpItsReceive) {
   meet({.participants = 2, .point_to_point = true, .from = 0, .to = 1, .buffered = true});
-  MachineGpu& shared = machine_->add_gpu(kTurns);
-  const RunRecorder& sender = add(shared, exchange(0, 3'000));
-  add(shared, filler());
-  const RunRecorder& receiver = add(machine_->add_gpu(), exchange(1, 3'000), 1'000);
-  run();
-  EXPECT_EQ(first(sender), (Span{0, 5'400}));
-  EXPECT_EQ(first(receiver), (Span{1'000, 6'400}));
+  expect_beside_a_filler({3'000, {0, 5'400}}, {3'000, {1'000, 6'400}, 1'000});
 }
 
 // A rank of its own client is driven off by a switch of contexts in [1,000, 4,000).

@@ -15,7 +15,7 @@
 
 namespace bubblesim::workload {
 
-/// A device operation and the call that launched it.
+/// A device operation and the call that launched it: {called, returned, start, end, stream}.
 struct Launched {
   std::int64_t called = 0;    ///< the call's start
   std::int64_t returned = 0;  ///< the call's end; at least `called`
@@ -89,6 +89,18 @@ class TraceBuilder {
     call.event = at.event;
     return *this;
   }
+  TraceBuilder& stream_sync(std::int64_t start, std::int64_t end, std::uint32_t stream = 0) {
+    return call(traces::HostCallKind::kStreamSync, {start, end, 0, stream});
+  }
+  TraceBuilder& record_event(std::int64_t start, std::int64_t end, std::uint32_t stream,
+                             std::uint64_t event) {
+    return call(traces::HostCallKind::kEventRecord, {start, end, 0, stream, event});
+  }
+  /// The stream waits for the event.
+  TraceBuilder& await_event(std::int64_t start, std::int64_t end, std::uint32_t stream,
+                            std::uint64_t event) {
+    return call(traces::HostCallKind::kStreamWaitEvent, {start, end, 0, stream, event});
+  }
   TraceBuilder& stream_kind(std::uint32_t stream, traces::StreamKind kind) {
     trace_.streams[stream].kind = kind;
     return *this;
@@ -135,8 +147,7 @@ class TraceBuilder {
  private:
   static TraceTime instant(std::int64_t us) { return TraceTime{std::chrono::microseconds{us}}; }
 
-  TraceBuilder& launched(const Launched& at, traces::HostCallKind call,
-                         traces::DeviceOpKind kind) {
+  TraceBuilder& launched(const Launched& at, traces::HostCallKind call, traces::DeviceOpKind kind) {
     add_call(call, at.called, at.returned, at.thread).name = trace_.names.intern(at.call);
     add_op(at, kind).launch = static_cast<std::uint32_t>(trace_.host_calls.size() - 1);
     return *this;
@@ -175,8 +186,7 @@ inline Launched from_to(std::int64_t start, std::int64_t end) {
 }
 
 /// One rank with a collective; nothing else but a call at 0.
-inline TraceBuilder rank_with(std::uint32_t rank, const Launched& at,
-                              const CollectiveAs& as = {}) {
+inline TraceBuilder rank_with(std::uint32_t rank, const Launched& at, const CollectiveAs& as = {}) {
   TraceBuilder trace(rank);
   trace.call(traces::HostCallKind::kOther, {.start = 0, .end = 1}).collective(at, as);
   return trace;

@@ -1,10 +1,8 @@
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <string>
 #include <utility>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"
 #include "tests/unit/traces/import/btr_bytes.hpp"
@@ -26,10 +24,7 @@ RankTrace imported(const std::string& bytes) {
 
 // What the nodes of a Chakra graph become.
 
-using testing::EtNode;
-using testing::attribute;
-using testing::et_file;
-using testing::text_attribute;
+using testing::EtNode, testing::attribute, testing::et_file, testing::text_attribute;
 using ::testing::HasSubstr;
 
 std::string fault_of(const std::string& bytes) {
@@ -174,8 +169,7 @@ TEST(ChakraImport, FilesNameTheirRanks) {
   const std::string folder = ::testing::TempDir();
   const std::string send = attribute("comm_dst", 1) + attribute("comm_size", 8);
   const std::string receive = attribute("comm_src", 0) + attribute("comm_size", 8);
-  const std::filesystem::path paths[] = {folder + "chakra_pair.1.et",
-                                         folder + "chakra_pair.0.et"};
+  const std::filesystem::path paths[] = {folder + "chakra_pair.1.et", folder + "chakra_pair.0.et"};
   std::ofstream(paths[0]) << et_file(
       {{.id = 1, .name = "recv", .type = 6, .duration = 5, .more = receive}});
   std::ofstream(paths[1]) << et_file(
@@ -194,8 +188,6 @@ TEST(ChakraImport, FilesNameTheirRanks) {
 
 // Graphs that are no graphs and files that are no files: counted losses or clear faults.
 
-using testing::EtNode;
-using testing::et_file;
 using testing::framed;
 
 EtNode kernel(std::uint64_t id, std::vector<std::uint64_t> data = {}) {
@@ -326,5 +318,4 @@ TEST(ChakraData, AResNetJobIsLaidOut) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::traces

@@ -1,8 +1,7 @@
 // Jobs without starts: all ranks are laid out together, and wait for each other.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <utility>
 
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"
@@ -13,9 +12,7 @@
 namespace bubblesim::traces {
 namespace {
 
-using testing::attribute;
-using testing::EtNode;
-using testing::text_attribute;
+using testing::attribute, testing::EtNode, testing::text_attribute;
 
 JobTrace laid_out(const std::vector<std::vector<EtNode>>& ranks) {
   const auto paths = testing::write_job(::testing::TempDir(), "layout", ranks);
@@ -107,8 +104,7 @@ TEST(ChakraLayout, collectives_whose_ranks_are_not_known_keep_no_time) {
   const std::string one_dimension = testing::bytes_field(
       10, testing::bytes_field(1, "involved_dim") +
               testing::bytes_field(28, testing::bytes_field(1, std::string("\1\0", 2))));
-  const JobTrace job =
-      timed(of_sizes_alone(attribute("comm_type", 0) + one_dimension), kTwentyUs);
+  const JobTrace job = timed(of_sizes_alone(attribute("comm_type", 0) + one_dimension), kTwentyUs);
   EXPECT_EQ(count(job, "collectives_without_time"), 2U);
 }
 

@@ -81,9 +81,7 @@ TEST(JobToChrome, StallsAreSlicesOfTheirThread) {
   EXPECT_EQ(trace.slices[1].duration_ns, 20);
 }
 
-TEST(JobToChrome, EmptyJobIsAnEmptyTrace) {
-  EXPECT_TRUE(job_to_chrome(JobTrace{}).slices.empty());
-}
+TEST(JobToChrome, EmptyJobIsAnEmptyTrace) { EXPECT_TRUE(job_to_chrome(JobTrace{}).slices.empty()); }
 
 JobTrace one_collective() {
   RankTrace rank;

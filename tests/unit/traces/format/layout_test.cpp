@@ -2,11 +2,10 @@
 #include "traces/format/layout.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <limits>
 
 #include "sim/base/random.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/varint.hpp"
 #include "traces/launch_shapes.hpp"
@@ -119,11 +118,10 @@ TEST(BtrLayout, zigzag_numbers_small_magnitudes_first) {
 
 TEST(BtrLayout, another_kind_of_file_is_refused_with_what_was_found) {
   const std::string json = "{\"traceEvents\": [1, 2]}";
-  const auto outcome = read_job_bytes(Bytes(json.begin(), json.end()), "t.json");
-  ASSERT_FALSE(outcome);
-  EXPECT_EQ(outcome.error().file, "t.json");
-  EXPECT_THAT(outcome.error().message, HasSubstr("found a file that starts with \"{\"traceE\""));
-  EXPECT_THAT(outcome.error().message, HasSubstr("expected \"\\x89BTR"));
+  const auto outcome = error_of(read_job_bytes(Bytes(json.begin(), json.end()), "t.json"));
+  EXPECT_EQ(outcome.file, "t.json");
+  EXPECT_THAT(outcome.message, HasSubstr("found a file that starts with \"{\"traceE\""));
+  EXPECT_THAT(outcome.message, HasSubstr("expected \"\\x89BTR"));
 }
 
 TEST(BtrLayout, a_file_shorter_than_a_header_is_refused) {
@@ -142,9 +140,7 @@ TEST(BtrLayout, another_major_version_is_refused_with_both_versions) {
   bytes[10] = 7;
   const std::uint32_t crc = crc32_of(std::span(bytes).first(12));
   for (unsigned i = 0; i < 4; ++i) bytes[12 + i] = static_cast<std::uint8_t>(crc >> (8 * i));
-  const auto outcome = read_job_bytes(bytes, "t.btr");
-  ASSERT_FALSE(outcome);
-  EXPECT_EQ(outcome.error().message,
+  EXPECT_EQ(error_of(read_job_bytes(bytes, "t.btr")).message,
             "found .btr version 2.7, this program supports 1.x");
 }
 

@@ -1,14 +1,11 @@
 // The streaming writer: what a capture relies on.
+#include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <string>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cstdio>
-#include <filesystem>
-#include <string>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/trace_writer.hpp"
@@ -312,5 +309,4 @@ TEST(BtrRoundTrip, a_job_too_regular_for_the_expansion_limit_is_still_read) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::traces::format

@@ -1,10 +1,9 @@
 // A job as the bytes of its .btr file: two imports are equal if their bytes are.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -17,8 +16,7 @@ inline std::string btr_bytes(RankTrace trace) {
   const std::string path = ::testing::TempDir() + "btr_bytes.btr";
   JobTrace job;
   job.ranks.push_back(std::move(trace));
-  const auto written = format::write_job(path, job);
-  EXPECT_TRUE(written);
+  EXPECT_TRUE(format::write_job(path, job));
   std::ifstream file(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   std::filesystem::remove(path);

@@ -1,13 +1,11 @@
 // Inputs as a whole: plain or gzip, one member or several, with what may follow or lack.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdio>
+#include <gtest/gtest.h>
 #include <ostream>
 #include <string>
+#include <sys/stat.h>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "tests/unit/traces/import/gzip_samples.hpp"
 #include "traces/import/byte_stream.hpp"
@@ -16,8 +14,7 @@
 namespace bubblesim::traces {
 namespace {
 
-using sample::gzip;
-using sample::like_a_trace;
+using sample::gzip, sample::like_a_trace;
 
 struct Input {
   std::string text;
@@ -137,8 +134,6 @@ void PrintTo(const GzipLibrary& library, std::ostream* out) { *out << library.na
 
 namespace {
 
-using sample::gzip;
-using sample::like_a_trace;
 using Status = GzipInflater::Status;
 
 constexpr std::size_t kHeader = 10;   // without optional fields
@@ -302,5 +297,4 @@ INSTANTIATE_TEST_SUITE_P(Libraries, GzipInflaterTest, testing::ValuesIn(gzip_lib
                          });
 
 }  // namespace
-
 }  // namespace bubblesim::traces

@@ -1,9 +1,8 @@
 // Gzip members for tests, made by zlib.
 #pragma once
 
-#include <zlib.h>
-
 #include <string>
+#include <zlib.h>
 
 namespace bubblesim::traces::sample {
 

@@ -3,7 +3,6 @@
 #include "traces/import/json_scan.hpp"
 
 #include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
 

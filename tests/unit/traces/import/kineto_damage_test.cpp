@@ -1,7 +1,6 @@
 // Files that are cut, flipped, badly escaped or hostile: never a crash, never a silent loss.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 
 #include "tests/unit/traces/import/gzip_samples.hpp"
 #include "tests/unit/traces/import/imported.hpp"
@@ -12,10 +11,7 @@
 namespace bubblesim::traces {
 namespace {
 
-using sample::call;
-using sample::file;
-using sample::gzip;
-using sample::kernel;
+using sample::call, sample::file, sample::gzip, sample::kernel;
 
 std::string twenty_kernels() {
   std::vector<std::string> events;

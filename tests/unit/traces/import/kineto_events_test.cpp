@@ -9,9 +9,7 @@
 namespace bubblesim::traces {
 namespace {
 
-using sample::call;
-using sample::file;
-using sample::kernel;
+using sample::call, sample::file, sample::kernel;
 
 std::int64_t ns(std::string_view text) {
   const auto time = microseconds_to_ns(text);

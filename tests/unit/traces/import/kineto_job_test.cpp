@@ -1,9 +1,8 @@
 // Several files make a job; clocks of its ranks are put on one axis.
-#include <gtest/gtest.h>
-
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/align.hpp"
@@ -13,8 +12,7 @@ namespace bubblesim::traces {
 namespace {
 
 namespace fs = std::filesystem;
-using sample::file;
-using sample::kernel;
+using sample::file, sample::kernel;
 
 class KinetoJob : public testing::Test {
  protected:
@@ -314,8 +312,7 @@ TEST(Align, a_rank_may_hang_on_another_than_the_first) {
 
 TEST(Align, ranks_of_one_clock_need_no_collective) {
   // As of one export: rank 1 has no collective, rank 2 ends its own 30 us after rank 0's.
-  JobTrace job{{rank_with(0, {100, 250}), rank_with(1, {100}, "gemm"),
-                rank_with(2, {130, 280})}};
+  JobTrace job{{rank_with(0, {100, 250}), rank_with(1, {100}, "gemm"), rank_with(2, {130, 280})}};
   const std::vector<std::string> one{"a", "a", "a"};
   const AlignmentReport report = align_ranks(job, one);
   for (std::size_t i = 0; i < 3; ++i) {

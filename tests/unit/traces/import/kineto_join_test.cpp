@@ -1,6 +1,5 @@
 // Launches, waits and collectives: what belongs to what.
 #include <gtest/gtest.h>
-
 #include <utility>
 #include <vector>
 
@@ -13,10 +12,7 @@
 namespace bubblesim::traces {
 namespace {
 
-using sample::annotation;
-using sample::call;
-using sample::file;
-using sample::kernel;
+using sample::annotation, sample::call, sample::file, sample::kernel;
 
 TEST(KinetoJoin, kernels_find_their_launch_by_correlation) {
   const RankTrace trace = imported(

@@ -1,8 +1,7 @@
 // Files that are no exports, damaged ones, and rows that make no sense.
+#include <gtest/gtest.h>
 #include <map>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/nsys_samples.hpp"
@@ -244,5 +243,4 @@ TEST_F(NsysData, cloverleaf_agrees_with_sql) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::traces

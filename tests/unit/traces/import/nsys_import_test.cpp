@@ -1,6 +1,5 @@
 // What becomes of the tables of an Nsight Systems export.
 #include <gtest/gtest.h>
-
 #include <zlib.h>
 
 #include "tests/unit/traces/import/invariants.hpp"

@@ -1,8 +1,7 @@
 // Sums of an inspection on timelines that can be added up by hand (microseconds).
+#include <gtest/gtest.h>
 #include <numeric>
 #include <random>
-
-#include <gtest/gtest.h>
 
 #include "tests/unit/traces/inspect/small_trace.hpp"
 #include "traces/inspect/bubbles.hpp"
@@ -11,9 +10,7 @@
 namespace bubblesim::traces {
 namespace {
 
-using testing::at;
-using testing::SmallTrace;
-using testing::us;
+using testing::at, testing::SmallTrace, testing::us;
 
 Duration sum(const CauseTimes& times) {
   return std::accumulate(times.begin(), times.end(), Duration{});
@@ -36,11 +33,8 @@ void expect_sums_agree(const WindowUse& use) {
 
 TEST(Inspection, BusyIdleAndBubbleAreUnionsOverTheSpan) {
   SmallTrace trace;
-  trace.kernel(0, 10);
-  trace.kernel(5, 20);
-  trace.collective(CollectiveKind::kAllReduce, 15, 50);
-  trace.kernel(200, 300);
-  trace.kernel(1300, 1400);
+  trace.kernel(0, 10), trace.kernel(5, 20), trace.collective(CollectiveKind::kAllReduce, 15, 50);
+  trace.kernel(200, 300), trace.kernel(1300, 1400);
   const WindowUse use = inspect_rank(trace.rank()).whole;
   EXPECT_EQ(use.length, us(1400));
   EXPECT_EQ(use.busy, us(50 + 100 + 100));
@@ -62,12 +56,8 @@ TEST(Inspection, BusyIdleAndBubbleAreUnionsOverTheSpan) {
 // Iterations 8 and 9 begin at 110, and so does the device's time; their work ends at 320.
 TEST(Inspection, TheSteadyWindowIsOnePassOfTheIterationsUsed) {
   SmallTrace trace;
-  trace.iteration(7, 0, 100);
-  trace.iteration(8, 110, 200);
-  trace.iteration(9, 210, 290);
-  trace.kernel(10, 60);
-  trace.kernel(130, 180);
-  trace.kernel(280, 320);
+  trace.iteration(7, 0, 100), trace.iteration(8, 110, 200), trace.iteration(9, 210, 290);
+  trace.kernel(10, 60), trace.kernel(130, 180), trace.kernel(280, 320);
   const RankInspection rank = inspect_rank(trace.rank());
   ASSERT_TRUE(rank.steady);
   EXPECT_EQ(*rank.steady_window, (Interval{at(110), at(320)}));
@@ -79,9 +69,7 @@ TEST(Inspection, TheSteadyWindowIsOnePassOfTheIterationsUsed) {
 // All of the device's work lies in the first iteration, which is no part of what repeats.
 TEST(Inspection, IterationsWithoutDeviceWorkAreALoss) {
   SmallTrace trace;
-  trace.iteration(7, 0, 100);
-  trace.iteration(8, 110, 200);
-  trace.iteration(9, 210, 290);
+  trace.iteration(7, 0, 100), trace.iteration(8, 110, 200), trace.iteration(9, 210, 290);
   trace.kernel(10, 60);
   const RankInspection rank = inspect_rank(trace.rank());
   EXPECT_FALSE(rank.steady);
@@ -90,12 +78,8 @@ TEST(Inspection, IterationsWithoutDeviceWorkAreALoss) {
 
 TEST(Inspection, IterationsRunFromMarkerToMarkerAndTheLastToItsOwnEnd) {
   SmallTrace trace;
-  trace.iteration(7, 0, 100);
-  trace.iteration(8, 110, 200);
-  trace.iteration(9, 210, 290);
-  trace.kernel(10, 60);
-  trace.kernel(130, 180);
-  trace.kernel(215, 280);
+  trace.iteration(7, 0, 100), trace.iteration(8, 110, 200), trace.iteration(9, 210, 290);
+  trace.kernel(10, 60), trace.kernel(130, 180), trace.kernel(215, 280);
   const Iterations iterations = inspect_rank(trace.rank()).iterations;
   ASSERT_EQ(iterations.all.size(), 3u);
   EXPECT_TRUE(iterations.marked);
@@ -112,11 +96,8 @@ TEST(Inspection, IterationsRunFromMarkerToMarkerAndTheLastToItsOwnEnd) {
 
 TEST(Inspection, AMarkerWithoutLengthRunsToTheLastOperationsEnd) {
   SmallTrace trace;
-  trace.iteration(0, 0, 0);
-  trace.iteration(1, 100, 100);
-  trace.kernel(10, 160);
-  const Iterations iterations = inspect_rank(trace.rank()).iterations;
-  EXPECT_EQ(iterations.all[1].span, (Interval{at(100), at(160)}));
+  trace.iteration(0, 0, 0), trace.iteration(1, 100, 100), trace.kernel(10, 160);
+  EXPECT_EQ(inspect_rank(trace.rank()).iterations.all[1].span, (Interval{at(100), at(160)}));
 }
 
 TEST(Inspection, WithoutMarkersTheWholeRecordingIsOneIteration) {
@@ -132,9 +113,7 @@ TEST(Inspection, WithoutMarkersTheWholeRecordingIsOneIteration) {
 
 TEST(Inspection, MarkersOfOneThreadCountAndTheOthersAreCounted) {
   SmallTrace trace;
-  trace.iteration(0, 5, 50, 2);
-  trace.iteration(0, 0, 50, 1);
-  trace.iteration(1, 50, 90, 1);
+  trace.iteration(0, 5, 50, 2), trace.iteration(0, 0, 50, 1), trace.iteration(1, 50, 90, 1);
   trace.kernel(10, 60);
   const RankInspection rank = inspect_rank(trace.rank());
   EXPECT_EQ(rank.iterations.all.size(), 2u);
@@ -234,8 +213,7 @@ TEST(Inspection, CausesSumToBubbleTimeOnRandomTimelines) {
         trace.kernel(device, device + draw(60), draw(8) == 0 ? kNone : call);
       }
     }
-    trace.iteration(0, 0, 50);
-    trace.iteration(1, 300 + draw(999), host);
+    trace.iteration(0, 0, 50), trace.iteration(1, 300 + draw(999), host);
     const RankInspection rank = inspect_rank(trace.rank());
     expect_sums_agree(rank.whole);
     if (rank.steady) expect_sums_agree(*rank.steady);
@@ -245,62 +223,51 @@ TEST(Inspection, CausesSumToBubbleTimeOnRandomTimelines) {
 // Each cause of a bubble on a timeline of a few records. Times in microseconds; thresholds are
 // the defaults: launch latency 10 us, turnaround 20 us, host silence 1 ms.
 
-using testing::at;
-using testing::SmallTrace;
-
-std::vector<BubbleSegment> segments_of(const RankTrace& rank) {
-  CounterSet counters;
-  return bubble_segments(rank, device_use(rank), BubbleThresholds{}, counters);
-}
-
-BubbleSegment segment(std::int64_t from, std::int64_t to, BubbleCause cause) {
-  return {{at(from), at(to)}, cause};
-}
-
-using Segments = std::vector<BubbleSegment>;
+using enum BubbleCause;
 
 class Bubbles : public ::testing::Test {
  protected:
+  struct Segment {
+    std::int64_t from, to;
+    BubbleCause cause;
+  };
+  CounterSet expect(const std::vector<Segment>& expected, const BubbleThresholds& thresholds = {}) {
+    std::vector<BubbleSegment> segments;
+    for (const auto& [from, to, cause] : expected) segments.push_back({{at(from), at(to)}, cause});
+    CounterSet counters;
+    const DeviceUse use = device_use(trace.rank());
+    EXPECT_EQ(bubble_segments(trace.rank(), use, thresholds, counters), segments);
+    return counters;
+  }
   SmallTrace trace;
 };
 
 TEST_F(Bubbles, KernelsWithoutAPauseLeaveNone) {
-  trace.kernel(0, 10);
-  trace.kernel(10, 20);
-  EXPECT_TRUE(segments_of(trace.rank()).empty());
+  trace.kernel(0, 10), trace.kernel(10, 20);
+  expect({});
 }
 
 TEST_F(Bubbles, ACollectiveThatRunsAloneIsACollectiveWait) {
-  trace.kernel(0, 10);
-  trace.collective(CollectiveKind::kAllReduce, 5, 30);
-  trace.kernel(30, 40);
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(10, 30, BubbleCause::kCollectiveWait)}));
+  trace.kernel(0, 10), trace.collective(CollectiveKind::kAllReduce, 5, 30), trace.kernel(30, 40);
+  expect({{10, 30, kCollectiveWait}});
 }
 
 TEST_F(Bubbles, AReceiveThatRunsAloneIsAPeerWait) {
-  trace.kernel(0, 10);
-  trace.collective(CollectiveKind::kRecv, 10, 30);
-  trace.kernel(30, 40);
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(10, 30, BubbleCause::kPeerWait)}));
+  trace.kernel(0, 10), trace.collective(CollectiveKind::kRecv, 10, 30), trace.kernel(30, 40);
+  expect({{10, 30, kPeerWait}});
 }
 
 TEST_F(Bubbles, ACollectiveBesideAReceiveTakesTheirCommonTime) {
   trace.collective(CollectiveKind::kSendRecv, 0, 30);
   trace.collective(CollectiveKind::kAllGather, 10, 20);
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(0, 10, BubbleCause::kPeerWait),
-                                                 segment(10, 20, BubbleCause::kCollectiveWait),
-                                                 segment(20, 30, BubbleCause::kPeerWait)}));
+  expect({{0, 10, kPeerWait}, {10, 20, kCollectiveWait}, {20, 30, kPeerWait}});
 }
 
 TEST_F(Bubbles, CopiesAndMemsetsThatRunAloneAreTransfers) {
-  trace.kernel(0, 10);
-  trace.op(DeviceOpKind::kCopy, "copy", 5, 30);
+  trace.kernel(0, 10), trace.op(DeviceOpKind::kCopy, "copy", 5, 30);
   trace.op(DeviceOpKind::kMemset, "memset", 30, 32);
-  trace.collective(CollectiveKind::kRecv, 25, 28);
-  trace.kernel(32, 40);
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(10, 25, BubbleCause::kTransfer),
-                                                 segment(25, 28, BubbleCause::kPeerWait),
-                                                 segment(28, 32, BubbleCause::kTransfer)}));
+  trace.collective(CollectiveKind::kRecv, 25, 28), trace.kernel(32, 40);
+  expect({{10, 25, kTransfer}, {25, 28, kPeerWait}, {28, 32, kTransfer}});
 }
 
 TEST_F(Bubbles, AnOperationThatWasLaunchedLateByABusyHostIsLaunchBound) {
@@ -309,31 +276,25 @@ TEST_F(Bubbles, AnOperationThatWasLaunchedLateByABusyHostIsLaunchBound) {
   const auto second = trace.call(HostCallKind::kLaunchKernel, 95, 100);
   trace.kernel(8, 20, first);
   trace.kernel(106, 120, second);  // 20..100 not launched, 100..106 launch latency
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 106, BubbleCause::kLaunchBound)}));
+  expect({{20, 106, kLaunchBound}});
 }
 
 TEST_F(Bubbles, WhatFollowsABlockedHostWithinTheGapIsSynchronisationToo) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   trace.call(HostCallKind::kStreamSync, 5, 30);
   const auto second = trace.call(HostCallKind::kLaunchKernel, 95, 100);
-  trace.kernel(8, 20, first);
-  trace.kernel(106, 120, second);
+  trace.kernel(8, 20, first), trace.kernel(106, 120, second);
   // 20..30 blocked, 30..100 the host refills the queue, 100..106 launch latency.
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 100, BubbleCause::kSynchronisation),
-                                                 segment(100, 106, BubbleCause::kLaunchBound)}));
+  expect({{20, 100, kSynchronisation}, {100, 106, kLaunchBound}});
 }
 
 TEST_F(Bubbles, AHostWithoutCallsForLongIsSilent) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   trace.call(HostCallKind::kStreamSync, 5, 30);
   const auto second = trace.call(HostCallKind::kLaunchKernel, 1030, 1034);
-  trace.kernel(8, 20, first);
-  trace.kernel(1040, 1050, second);
-  EXPECT_EQ(segments_of(trace.rank()),
-            (Segments{segment(20, 30, BubbleCause::kSynchronisation),
-                      segment(30, 1030, BubbleCause::kHostSilent),
-                      segment(1030, 1034, BubbleCause::kSynchronisation),
-                      segment(1034, 1040, BubbleCause::kLaunchBound)}));
+  trace.kernel(8, 20, first), trace.kernel(1040, 1050, second);
+  expect({{20, 30, kSynchronisation}, {30, 1030, kHostSilent}, {1030, 1034, kSynchronisation},
+          {1034, 1040, kLaunchBound}});
 }
 
 TEST_F(Bubbles, AWatchdogThatPollsDoesNotHideSilence) {
@@ -341,67 +302,49 @@ TEST_F(Bubbles, AWatchdogThatPollsDoesNotHideSilence) {
   trace.call(HostCallKind::kEventQuery, 300, 310, 2);
   trace.call(HostCallKind::kEventQuery, 600, 610);
   const auto second = trace.call(HostCallKind::kLaunchKernel, 1100, 1104);
-  trace.kernel(8, 20, first);
-  trace.kernel(1104, 1150, second);
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 1100, BubbleCause::kHostSilent),
-                                                 segment(1100, 1104, BubbleCause::kLaunchBound)}));
+  trace.kernel(8, 20, first), trace.kernel(1104, 1150, second);
+  expect({{20, 1100, kHostSilent}, {1100, 1104, kLaunchBound}});
 }
 
 TEST_F(Bubbles, ACopyCallThatWaitsForItsOwnCopyBlocksTheHost) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   const auto copy = trace.call(HostCallKind::kCopy, 40, 80);
-  trace.kernel(8, 20, first);
-  trace.op(DeviceOpKind::kCopy, "copy", 60, 75, copy);
+  trace.kernel(8, 20, first), trace.op(DeviceOpKind::kCopy, "copy", 60, 75, copy);
   // 20..40 short pause before the blocking call, 40..60 inside it.
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 60, BubbleCause::kSynchronisation),
-                                                 segment(60, 75, BubbleCause::kTransfer)}));
+  expect({{20, 60, kSynchronisation}, {60, 75, kTransfer}});
 }
 
 TEST_F(Bubbles, ABlockedThreadBesideABusyOneIsNotSynchronisation) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
-  trace.call(HostCallKind::kDeviceSync, 5, 200);
-  trace.call(HostCallKind::kOther, 15, 96, 1);
+  trace.call(HostCallKind::kDeviceSync, 5, 200), trace.call(HostCallKind::kOther, 15, 96, 1);
   const auto second = trace.call(HostCallKind::kLaunchKernel, 96, 100, 1);
-  trace.kernel(8, 20, first);
-  trace.kernel(100, 120, second);
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 100, BubbleCause::kLaunchBound)}));
+  trace.kernel(8, 20, first), trace.kernel(100, 120, second);
+  expect({{20, 100, kLaunchBound}});
 }
 
 TEST_F(Bubbles, APauseBetweenQueuedKernelsIsTurnaroundWhileShort) {
   const auto a = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   const auto b = trace.call(HostCallKind::kLaunchKernel, 4, 8);
   const auto c = trace.call(HostCallKind::kLaunchKernel, 8, 12);
-  trace.kernel(8, 50, a);
-  trace.kernel(52, 60, b);
-  trace.kernel(81, 90, c);
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(50, 52, BubbleCause::kTurnaround),
-                                                 segment(60, 81, BubbleCause::kOther)}));
+  trace.kernel(8, 50, a), trace.kernel(52, 60, b), trace.kernel(81, 90, c);
+  expect({{50, 52, kTurnaround}, {60, 81, kOther}});
 }
 
 TEST_F(Bubbles, AGapWithoutARecordedLaunchIsCounted) {
-  trace.kernel(0, 10);
-  trace.kernel(30, 40);
+  trace.kernel(0, 10), trace.kernel(30, 40);
   trace.kernel(70, 80, 7);  // no such call
-  CounterSet counters;
-  const auto segments = bubble_segments(trace.rank(), device_use(trace.rank()), {}, counters);
-  EXPECT_EQ(segments, (Segments{segment(10, 30, BubbleCause::kTurnaround),
-                                segment(40, 70, BubbleCause::kOther)}));
+  const CounterSet counters = expect({{10, 30, kTurnaround}, {40, 70, kOther}});
   EXPECT_EQ(counters.count("inspect_gap_without_launch"), 2u);
 }
 
 TEST_F(Bubbles, ThresholdsMoveTimeBetweenCauses) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   const auto second = trace.call(HostCallKind::kLaunchKernel, 100, 104);
-  trace.kernel(4, 20, first);
-  trace.kernel(104, 120, second);
+  trace.kernel(4, 20, first), trace.kernel(104, 120, second);
   BubbleThresholds thresholds;
   thresholds.host_silence = testing::us(50);
-  CounterSet counters;
-  EXPECT_EQ(bubble_segments(trace.rank(), device_use(trace.rank()), thresholds, counters),
-            (Segments{segment(20, 100, BubbleCause::kHostSilent),
-                      segment(100, 104, BubbleCause::kLaunchBound)}));
+  expect({{20, 100, kHostSilent}, {100, 104, kLaunchBound}}, thresholds);
 }
 
 }  // namespace
-
 }  // namespace bubblesim::traces

@@ -1,10 +1,8 @@
 // Text and JSON of small traces.
+#include <gmock/gmock.h>
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
 #include "tests/unit/traces/inspect/small_trace.hpp"
@@ -16,11 +14,8 @@
 namespace bubblesim::traces {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-using testing::at;
-using testing::SmallTrace;
-using testing::us;
+using ::testing::HasSubstr, ::testing::Not;
+using testing::at, testing::SmallTrace, testing::us;
 
 /// 1 ms: kernel 0..600 us, all-reduce 500..900 us, kernel 950..1000 us.
 RankTrace one_millisecond(std::uint32_t number) {
@@ -348,5 +343,4 @@ TEST(PlanSpans, HoldsEveryOperationAndBubbleOfTheView) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::traces

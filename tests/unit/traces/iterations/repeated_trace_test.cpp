@@ -54,9 +54,7 @@ Spans spans(const RankTrace& trace) {
 // A pass of 100, from 0: kernels at [10, 20] and [80, 100]. Once more, a hundred before.
 TEST(RepeatedTrace, HoldsThePassAndTheOneBefore) {
   workload::TraceBuilder job;
-  job.iteration(0, 100);
-  job.kernel({.called = 5, .returned = 7, .start = 10, .end = 20});
-  job.kernel({.called = 30, .returned = 32, .start = 80, .end = 100});
+  job.iteration(0, 100).kernel({5, 7, 10, 20}).kernel({30, 32, 80, 100});
   const RepeatedTrace result = repeated(job);
   EXPECT_EQ(spans(result.trace), (Spans{{-90, -80}, {-20, 0}, {10, 20}, {80, 100}}));
   EXPECT_EQ(us(result.window.begin), 0);
@@ -68,9 +66,7 @@ TEST(RepeatedTrace, HoldsThePassAndTheOneBefore) {
 TEST(RepeatedTrace, WorkThatRunsIntoTheNextPassIsThere) {
   workload::TraceBuilder job;
   job.iteration(0, 100).iteration(100, 200);
-  for (const std::int64_t begin : {0, 100}) {
-    job.kernel({.called = begin, .returned = begin + 2, .start = begin + 60, .end = begin + 130});
-  }
+  for (const std::int64_t begin : {0, 100}) job.kernel({begin, begin + 2, begin + 60, begin + 130});
   const RepeatedTrace result = repeated(job);
   EXPECT_EQ(spans(result.trace), (Spans{{60, 130}, {160, 230}}));
   EXPECT_EQ(us(result.window.begin), 130);
@@ -83,9 +79,8 @@ TEST(RepeatedTrace, WorkThatOutlastsThePassRunsBesideThePassAfter) {
   workload::TraceBuilder job(0, 1, 2);
   job.iteration(0, 100).iteration(100, 200);
   for (const std::int64_t begin : {0, 100}) {
-    job.kernel({.called = begin, .returned = begin + 2, .start = begin + 10, .end = begin + 40});
-    job.kernel({.called = begin + 5, .returned = begin + 7, .start = begin + 120,
-                .end = begin + 190, .stream = 1});
+    job.kernel({begin, begin + 2, begin + 10, begin + 40});
+    job.kernel({begin + 5, begin + 7, begin + 120, begin + 190, 1});
   }
   const RepeatedTrace result = repeated(job);
   EXPECT_EQ(us(result.window.begin), 190);
@@ -100,8 +95,7 @@ TEST(RepeatedTrace, WorkThatOutlastsThePassRunsBesideThePassAfter) {
 // The wait of [2, 50] for work from before is gone: what was at 0 is at 48.
 TEST(RepeatedTrace, HasNoWaitsForWorkFromBefore) {
   workload::TraceBuilder job;
-  job.call(HostCallKind::kDeviceSync, {.start = 0, .end = 50});
-  job.kernel({.called = 50, .returned = 52, .start = 55, .end = 75});
+  job.call(HostCallKind::kDeviceSync, {0, 50}).kernel({50, 52, 55, 75});
   const RepeatedTrace result = repeated(job);
   EXPECT_EQ(us(result.trace.host_calls.back().start), 50);
   EXPECT_EQ(us(result.trace.host_calls[result.trace.host_calls.size() - 2].start), 48);

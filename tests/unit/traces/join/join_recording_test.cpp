@@ -28,6 +28,10 @@ class JoinRecording : public ::testing::Test {
                                 .correlation = correlation, .name = trace.names.intern("call"),
                                 .thread = ThreadId{thread}, .kind = kind});
   }
+  void launch(std::int64_t start, std::int64_t end, std::uint64_t correlation,
+              std::uint32_t thread = 0) {
+    call(start, end, correlation, HostCallKind::kLaunchKernel, thread);
+  }
   void op(std::int64_t start, std::int64_t end, std::uint64_t correlation, std::uint32_t stream,
           const std::string& name = "gemm") {
     trace.device_ops.push_back({.start = at(start), .duration = Duration{end - start},
@@ -48,10 +52,7 @@ class JoinRecording : public ::testing::Test {
 };
 
 TEST_F(JoinRecording, records_are_sorted_and_operations_find_their_launches) {
-  op(500, 600, 2, 0);
-  op(200, 300, 1, 0);
-  call(150, 160, 2, HostCallKind::kLaunchKernel);
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  op(500, 600, 2, 0), op(200, 300, 1, 0), launch(150, 160, 2), launch(100, 110, 1);
   join_recording(trace);
   EXPECT_EQ(trace.host_calls[0].correlation, 1U);
   EXPECT_EQ(trace.device_ops[0].correlation, 1U);
@@ -62,8 +63,7 @@ TEST_F(JoinRecording, records_are_sorted_and_operations_find_their_launches) {
 }
 
 TEST_F(JoinRecording, operations_and_launches_without_partner_are_counted) {
-  op(200, 300, 1, 0);
-  call(400, 410, 2, HostCallKind::kLaunchKernel);
+  op(200, 300, 1, 0), launch(400, 410, 2);
   join_recording(trace);
   EXPECT_EQ(trace.device_ops[0].launch, kNone);
   EXPECT_EQ(count("join_device_ops_without_launch"), 1U);
@@ -74,11 +74,9 @@ TEST_F(JoinRecording, operations_and_launches_without_partner_are_counted) {
 TEST_F(JoinRecording, an_operation_that_starts_long_before_its_launch_is_dropped) {
   const std::int64_t base = 5'000'000'000;
   for (std::int64_t i = 0; i < 3; ++i) {
-    call(base + 10 * i, base + 10 * i + 5, static_cast<std::uint64_t>(i + 1),
-         HostCallKind::kLaunchKernel);
+    launch(base + 10 * i, base + 10 * i + 5, static_cast<std::uint64_t>(i + 1));
   }
-  op(base - 1'000'000, base - 999'000, 2, 0);
-  op(base - 199'000, base, 3, 1);
+  op(base - 1'000'000, base - 999'000, 2, 0), op(base - 199'000, base, 3, 1);
   op(base + 8, base + 100, 1, 0);
   trace.edges = {{DeviceOpId{0}, DeviceOpId{2}}, {DeviceOpId{1}, DeviceOpId{2}}};
   join_recording(trace);
@@ -93,8 +91,7 @@ TEST_F(JoinRecording, an_operation_that_starts_long_before_its_launch_is_dropped
 
 // Clocks that are a second apart: all start before their launches.
 TEST_F(JoinRecording, operations_that_all_start_before_their_launches_are_kept) {
-  call(1'000'000'000, 1'000'000'005, 1, HostCallKind::kLaunchKernel);
-  call(1'000'000'010, 1'000'000'015, 2, HostCallKind::kLaunchKernel);
+  launch(1'000'000'000, 1'000'000'005, 1), launch(1'000'000'010, 1'000'000'015, 2);
   op(100, 200, 1, 0), op(200, 300, 2, 0);
   join_recording(trace);
   EXPECT_EQ(trace.device_ops.size(), 2U);
@@ -104,8 +101,8 @@ TEST_F(JoinRecording, operations_that_all_start_before_their_launches_are_kept) 
 // The device was synchronised until 300: what ends at 1 ms, launched before, is not true. What was
 // launched after it may end then.
 TEST_F(JoinRecording, an_operation_that_ends_long_after_a_wait_for_it_is_dropped) {
-  call(100, 110, 1, HostCallKind::kLaunchKernel), call(120, 130, 2, HostCallKind::kLaunchKernel);
-  call(140, 300, 3, HostCallKind::kDeviceSync), call(310, 320, 4, HostCallKind::kLaunchKernel);
+  launch(100, 110, 1), launch(120, 130, 2);
+  call(140, 300, 3, HostCallKind::kDeviceSync), launch(310, 320, 4);
   op(150, 200, 1, 0), op(200, 1'000'000, 2, 0), op(330, 1'000'000, 4, 1);
   join_recording(trace);
   ASSERT_EQ(trace.device_ops.size(), 2U);
@@ -123,10 +120,9 @@ TEST_F(JoinRecording, the_operations_of_a_graph_share_its_launch) {
 }
 
 TEST_F(JoinRecording, the_drivers_call_within_the_runtimes_is_one_call) {
-  call(102, 108, 5, HostCallKind::kLaunchKernel);  // cuLaunchKernel
-  call(100, 110, 5, HostCallKind::kLaunchKernel);  // cudaLaunchKernel around it
-  call(102, 108, 6, HostCallKind::kLaunchKernel, 1);
-  op(200, 210, 5, 0);
+  launch(102, 108, 5);  // cuLaunchKernel
+  launch(100, 110, 5);  // cudaLaunchKernel around it
+  launch(102, 108, 6, 1), op(200, 210, 5, 0);
   join_recording(trace);
   ASSERT_EQ(trace.host_calls.size(), 2U);
   EXPECT_EQ(trace.host_calls[0].duration, Duration{10});
@@ -134,11 +130,9 @@ TEST_F(JoinRecording, the_drivers_call_within_the_runtimes_is_one_call) {
 }
 
 TEST_F(JoinRecording, a_streams_wait_becomes_an_edge_between_the_operations_around_it) {
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
-  call(120, 125, 2, HostCallKind::kEventRecord);
-  call(130, 135, 3, HostCallKind::kLaunchKernel);   // on stream 0 after the record: not waited for
-  call(140, 145, 4, HostCallKind::kStreamWaitEvent);
-  call(150, 160, 5, HostCallKind::kLaunchKernel);
+  launch(100, 110, 1), call(120, 125, 2, HostCallKind::kEventRecord);
+  launch(130, 135, 3);   // on stream 0 after the record: not waited for
+  call(140, 145, 4, HostCallKind::kStreamWaitEvent), launch(150, 160, 5);
   op(200, 300, 1, 0), op(300, 400, 3, 0), op(310, 320, 5, 1);
   trace.syncs = {{at(145), 4, HostCallKind::kStreamWaitEvent, 1, 77},
                  {at(125), 2, HostCallKind::kEventRecord, 0, 77}};
@@ -152,13 +146,9 @@ TEST_F(JoinRecording, a_streams_wait_becomes_an_edge_between_the_operations_arou
 }
 
 TEST_F(JoinRecording, an_event_that_is_recorded_again_means_its_last_record_before_the_wait) {
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
-  call(120, 125, 2, HostCallKind::kEventRecord);
-  call(130, 135, 3, HostCallKind::kLaunchKernel);
-  call(136, 137, 4, HostCallKind::kEventRecord);
-  call(140, 145, 5, HostCallKind::kStreamWaitEvent);
-  call(150, 160, 6, HostCallKind::kLaunchKernel);
-  call(170, 175, 7, HostCallKind::kEventRecord);
+  launch(100, 110, 1), call(120, 125, 2, HostCallKind::kEventRecord), launch(130, 135, 3);
+  call(136, 137, 4, HostCallKind::kEventRecord), call(140, 145, 5, HostCallKind::kStreamWaitEvent);
+  launch(150, 160, 6), call(170, 175, 7, HostCallKind::kEventRecord);
   op(200, 300, 1, 0), op(300, 400, 3, 0), op(410, 420, 6, 1);
   trace.syncs = {{at(120), 2, HostCallKind::kEventRecord, 0, 9},
                  {at(136), 4, HostCallKind::kEventRecord, 0, 9},
@@ -173,17 +163,17 @@ TEST_F(JoinRecording, an_event_that_is_recorded_again_means_its_last_record_befo
 // its own or none; stream 2 waits for that: for the operation of stream 0, too.
 TEST_F(JoinRecording, an_event_recorded_behind_a_wait_carries_it_on) {
   trace.streams.push_back({21, 0, 0});
-  call(100, 105, 1, HostCallKind::kLaunchKernel);     // on stream 0
-  call(110, 115, 2, HostCallKind::kLaunchKernel);     // on stream 1
+  launch(100, 105, 1);     // on stream 0
+  launch(110, 115, 2);     // on stream 1
   call(120, 125, 3, HostCallKind::kEventRecord);      // on stream 0
   call(130, 135, 4, HostCallKind::kStreamWaitEvent);  // of stream 1
   call(140, 145, 5, HostCallKind::kEventRecord);      // on stream 1
   call(150, 155, 6, HostCallKind::kStreamWaitEvent);  // of stream 2
-  call(160, 165, 7, HostCallKind::kLaunchKernel);     // on stream 2
-  call(170, 175, 8, HostCallKind::kLaunchKernel);     // on stream 1: it ends the wait
+  launch(160, 165, 7);     // on stream 2
+  launch(170, 175, 8);     // on stream 1: it ends the wait
   call(180, 185, 9, HostCallKind::kEventRecord);      // on stream 1
   call(190, 195, 10, HostCallKind::kStreamWaitEvent); // of stream 2
-  call(200, 205, 11, HostCallKind::kLaunchKernel);    // on stream 2
+  launch(200, 205, 11);    // on stream 2
   op(200, 300, 1, 0), op(210, 220, 2, 1), op(310, 320, 7, 2), op(311, 330, 8, 1);
   op(340, 350, 11, 2);
   trace.syncs = {{at(120), 3, HostCallKind::kEventRecord, 0, 77},
@@ -209,11 +199,9 @@ TEST_F(JoinRecording, waits_and_syncs_whose_partner_is_outside_are_counted) {
 }
 
 TEST_F(JoinRecording, an_announced_collective_is_that_of_the_next_launch_of_its_thread) {
-  note(90, CollectiveKind::kAllReduce, 4096, 11);
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  note(90, CollectiveKind::kAllReduce, 4096, 11), launch(100, 110, 1);
   note(95, CollectiveKind::kAllGather, 512, 3, CollectiveSource::kNcclProfiler, 1);
-  call(105, 115, 2, HostCallKind::kLaunchKernel, 1);
-  op(200, 300, 2, 0, "ncclDevKernel_AllGather_RING_LL(x)");
+  launch(105, 115, 2, 1), op(200, 300, 2, 0, "ncclDevKernel_AllGather_RING_LL(x)");
   op(210, 310, 1, 1, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)");
   join_recording(trace);
   ASSERT_EQ(trace.collectives.size(), 2U);
@@ -229,10 +217,8 @@ TEST_F(JoinRecording, an_announced_collective_is_that_of_the_next_launch_of_its_
 }
 
 TEST_F(JoinRecording, grouped_collectives_add_their_bytes) {
-  note(90, CollectiveKind::kAllReduce, 100, 0);
-  note(91, CollectiveKind::kAllReduce, 20, 1);
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
-  op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
+  note(90, CollectiveKind::kAllReduce, 100, 0), note(91, CollectiveKind::kAllReduce, 20, 1);
+  launch(100, 110, 1), op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
   join_recording(trace);
   EXPECT_EQ(trace.collectives.at(0).bytes, 120U);
   EXPECT_EQ(count("join_collective_notes_grouped"), 1U);
@@ -241,11 +227,9 @@ TEST_F(JoinRecording, grouped_collectives_add_their_bytes) {
 // Of a communicator of eight; its ranks 3 and 5.
 // One ncclGroup over two communicators: 100 bytes of the first, 20 of the second.
 TEST_F(JoinRecording, a_group_over_two_communicators_gives_each_kernel_its_own) {
-  note(90, CollectiveKind::kAllReduce, 100, 0);
-  note(91, CollectiveKind::kAllReduce, 20, 0);
+  note(90, CollectiveKind::kAllReduce, 100, 0), note(91, CollectiveKind::kAllReduce, 20, 0);
   trace.collectives.back().group = trace.names.intern("tp");
-  call(100, 101, 1, HostCallKind::kLaunchKernel);
-  call(102, 103, 2, HostCallKind::kLaunchKernel);
+  launch(100, 101, 1), launch(102, 103, 2);
   op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
   op(200, 300, 2, 1, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
   join_recording(trace);
@@ -264,8 +248,7 @@ TEST_F(JoinRecording, grouped_sends_and_receives_are_an_exchange) {
     trace.collectives.back().place = 1;
     trace.collectives.back().group_size = 8;
   }
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
-  op(200, 300, 1, 0, "ncclDevKernel_SendRecv(x)");
+  launch(100, 110, 1), op(200, 300, 1, 0, "ncclDevKernel_SendRecv(x)");
   join_recording(trace);
   EXPECT_EQ(trace.collectives.at(0).kind, CollectiveKind::kSendRecv);
   EXPECT_EQ(trace.collectives.at(0).peers, (std::vector<std::uint32_t>{3, 5}));
@@ -274,8 +257,7 @@ TEST_F(JoinRecording, grouped_sends_and_receives_are_an_exchange) {
 }
 
 TEST_F(JoinRecording, a_note_of_another_kind_than_the_kernel_is_not_put_on_it) {
-  note(90, CollectiveKind::kAllGather, 100, 0);
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  note(90, CollectiveKind::kAllGather, 100, 0), launch(100, 110, 1);
   op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
   join_recording(trace);
   EXPECT_EQ(trace.collectives.at(0).kind, CollectiveKind::kAllReduce);
@@ -285,10 +267,8 @@ TEST_F(JoinRecording, a_note_of_another_kind_than_the_kernel_is_not_put_on_it) {
 }
 
 TEST_F(JoinRecording, a_group_that_ends_in_two_kernels_gives_each_its_own) {
-  note(90, CollectiveKind::kAllGather, 100, 0);
-  note(91, CollectiveKind::kReduceScatter, 20, 1);
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
-  call(120, 130, 2, HostCallKind::kLaunchKernel);
+  note(90, CollectiveKind::kAllGather, 100, 0), note(91, CollectiveKind::kReduceScatter, 20, 1);
+  launch(100, 110, 1), launch(120, 130, 2);
   op(200, 300, 1, 0, "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(x)");
   op(300, 400, 2, 0, "ncclDevKernel_AllGather_RING_LL(x)");
   join_recording(trace);
@@ -298,12 +278,10 @@ TEST_F(JoinRecording, a_group_that_ends_in_two_kernels_gives_each_its_own) {
 }
 
 TEST_F(JoinRecording, a_collective_without_number_leaves_those_of_other_kinds_theirs) {
-  note(90, CollectiveKind::kAllReduce, 100, 40);
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  note(90, CollectiveKind::kAllReduce, 100, 40), launch(100, 110, 1);
   note(120, CollectiveKind::kSend, 8, 0);
   trace.collectives.back().sequence_recorded = false;
-  call(130, 140, 2, HostCallKind::kLaunchKernel);
-  op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
+  launch(130, 140, 2), op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
   op(300, 310, 2, 0, "ncclDevKernel_SendRecv(x)");
   join_recording(trace);
   EXPECT_EQ(trace.collectives.at(0).sequence, 40U);
@@ -314,8 +292,7 @@ TEST_F(JoinRecording, a_collective_without_number_leaves_those_of_other_kinds_th
 
 TEST_F(JoinRecording, nvtx_is_not_heard_where_the_profiler_of_nccl_spoke) {
   note(89, CollectiveKind::kAllReduce, 55, 0, CollectiveSource::kNvtx);
-  note(90, CollectiveKind::kAllReduce, 100, 4);
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  note(90, CollectiveKind::kAllReduce, 100, 4), launch(100, 110, 1);
   op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
   join_recording(trace);
   EXPECT_EQ(trace.collectives.at(0).bytes, 100U);
@@ -333,13 +310,9 @@ TEST_F(JoinRecording, pytorchs_range_tells_what_send_receive_kernels_do) {
   };
   range(80, 130, "nccl:all_to_all, op_id = 991144, reduce");
   range(290, 330, "nccl:all_to_all, op_id = 991145");
-  call(100, 105, 1, HostCallKind::kLaunchKernel);
-  call(101, 106, 2, HostCallKind::kLaunchKernel, 1);
-  note(295, CollectiveKind::kSend, 8, 0);
-  call(300, 305, 3, HostCallKind::kLaunchKernel);
-  op(110, 150, 1, 0, "ncclDevKernel_SendRecv(x)");
-  op(160, 170, 2, 1, "ncclDevKernel_SendRecv(x)");
-  op(310, 350, 3, 0, "ncclDevKernel_SendRecv(x)");
+  launch(100, 105, 1), launch(101, 106, 2, 1), note(295, CollectiveKind::kSend, 8, 0);
+  launch(300, 305, 3), op(110, 150, 1, 0, "ncclDevKernel_SendRecv(x)");
+  op(160, 170, 2, 1, "ncclDevKernel_SendRecv(x)"), op(310, 350, 3, 0, "ncclDevKernel_SendRecv(x)");
   join_recording(trace);
   ASSERT_EQ(trace.collectives.size(), 3U);
   EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::kAllToAll);
@@ -349,10 +322,8 @@ TEST_F(JoinRecording, pytorchs_range_tells_what_send_receive_kernels_do) {
 }
 
 TEST_F(JoinRecording, what_a_stand_in_does_for_its_outputs_is_dropped) {
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
-  call(120, 125, 2, HostCallKind::kCopy);
-  call(120, 125, 3, HostCallKind::kCopy, 1);
-  call(140, 145, 4, HostCallKind::kCopy);
+  launch(100, 110, 1), call(120, 125, 2, HostCallKind::kCopy);
+  call(120, 125, 3, HostCallKind::kCopy, 1), call(140, 145, 4, HostCallKind::kCopy);
   op(200, 210, 1, 0), op(210, 220, 2, 0), op(220, 230, 3, 0), op(230, 240, 4, 0);
   trace.markers = {{at(115), Duration{15},
                     trace.names.intern("bubblesim: bubblesim.fill op=all_gather bytes=64"),
@@ -406,8 +377,7 @@ TEST(MarkerNames, what_only_begins_alike_is_the_users) {
 // Joined, the operation that ends first comes first, and a rank of NCCL's is taken.
 TEST_F(JoinRecording, a_trace_that_is_no_recording_stays_as_it_is) {
   trace.provenance.format = kCaptureFormat;
-  op(500, 600, 2, 0), op(200, 300, 1, 0);
-  note(90, CollectiveKind::kAllReduce, 1000, 0);
+  op(500, 600, 2, 0), op(200, 300, 1, 0), note(90, CollectiveKind::kAllReduce, 1000, 0);
   trace.collectives.back().place = 3;
   const std::vector<RankTrace> ranks = join_process(trace);
   ASSERT_EQ(ranks.size(), 1U);
@@ -421,8 +391,7 @@ TEST_F(JoinRecording, a_trace_that_is_no_recording_stays_as_it_is) {
 TEST_F(JoinRecording, a_synchronisation_is_of_the_gpu_of_its_context) {
   trace.streams[1].device = 1;
   trace.rank = 1, trace.world_size = 2;
-  call(100, 110, 1, HostCallKind::kLaunchKernel), call(120, 130, 2, HostCallKind::kLaunchKernel);
-  call(140, 300, 3, HostCallKind::kDeviceSync);
+  launch(100, 110, 1), launch(120, 130, 2), call(140, 300, 3, HostCallKind::kDeviceSync);
   op(150, 200, 1, 1), op(150, 290, 2, 0);
   trace.syncs.push_back({at(140), 3, HostCallKind::kDeviceSync, kNone, 0, 2});
   const std::vector<RankTrace> ranks = join_process(trace);
@@ -443,7 +412,7 @@ TEST_F(JoinRecording, a_synchronisation_is_of_the_gpu_of_its_context) {
 // kernels. Each takes its own, and the places in the communicator are the ranks.
 TEST_F(JoinRecording, gpus_of_one_communicator_are_the_ranks_that_it_says) {
   trace.streams[1].device = 1;
-  call(100, 110, 1, HostCallKind::kLaunchKernel), call(120, 130, 2, HostCallKind::kLaunchKernel);
+  launch(100, 110, 1), launch(120, 130, 2);
   op(150, 200, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
   op(150, 200, 2, 1, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
   for (const std::uint32_t place : {2U, 1U}) {
@@ -465,10 +434,8 @@ TEST_F(JoinRecording, gpus_of_one_communicator_are_the_ranks_that_it_says) {
 // Called at 90 and 95 on the main thread, each launched by a thread that lives for it alone.
 TEST_F(JoinRecording, communicators_that_do_not_block_launch_from_other_threads) {
   trace.threads.push_back({102, "nccl"});
-  note(90, CollectiveKind::kAllReduce, 1000, 7);
-  note(95, CollectiveKind::kAllReduce, 2000, 8);
-  call(120, 130, 1, HostCallKind::kLaunchKernel, 1);
-  call(125, 135, 2, HostCallKind::kLaunchKernel, 2);
+  note(90, CollectiveKind::kAllReduce, 1000, 7), note(95, CollectiveKind::kAllReduce, 2000, 8);
+  launch(120, 130, 1, 1), launch(125, 135, 2, 2);
   op(200, 210, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
   op(220, 230, 2, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
   trace.collectives[1].group = trace.names.intern("tp");
@@ -487,8 +454,7 @@ TEST_F(JoinRecording, a_clock_that_was_set_forward_is_put_back) {
   for (const std::int64_t ms : {0, 10, 20}) {
     trace.clocks.push_back({at((ms == 20 ? 1020 : ms) * kMs), 0, 5000 * kMs + ms * kMs});
   }
-  call(12 * kMs, 13 * kMs, 1, HostCallKind::kLaunchKernel);
-  call(1016 * kMs, 1017 * kMs, 2, HostCallKind::kLaunchKernel);
+  launch(12 * kMs, 13 * kMs, 1), launch(1016 * kMs, 1017 * kMs, 2);
   op(13 * kMs, 1017 * kMs, 1, 0), op(1018 * kMs, 1019 * kMs, 2, 0);
   join_recording(trace);
   EXPECT_EQ(trace.host_calls[0].start, at(12 * kMs));
@@ -503,7 +469,7 @@ TEST_F(JoinRecording, a_clock_that_was_set_forward_is_put_back) {
 // 30 ms passed, 10 of them twice.
 TEST_F(JoinRecording, a_clock_that_was_set_back_is_a_loss) {
   trace.clocks = {{at(0), 0, 0}, {at(20'000'000), 0, 30'000'000}};
-  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  launch(100, 110, 1);
   join_recording(trace);
   EXPECT_EQ(trace.host_calls[0].start, at(100));
   EXPECT_EQ(count("join_clock_set_back"), 1U);

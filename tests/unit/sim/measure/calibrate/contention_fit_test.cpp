@@ -1,6 +1,5 @@
 #include <cmath>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/measure/calibrate/contention_fit.hpp"
 #include "sim/measure/calibrate/least_squares.hpp"
@@ -44,8 +43,7 @@ hardware::GpuSpec other_device() {
 /// All victims of four sizes beside one aggressor, and beside a second that fills the GPU.
 /// `wobble`: relative error of each measurement, in turn more and less.
 std::vector<ContentionCell> grid(const hardware::GpuSpec& truth, double wobble) {
-  constexpr std::array kClasses{KernelClass::kCompute, KernelClass::kMemory,
-                                KernelClass::kUnknown};
+  constexpr std::array kClasses{KernelClass::kCompute, KernelClass::kMemory, KernelClass::kUnknown};
   std::vector<ContentionCell> cells;
   for (const KernelClass victim : kClasses) {
     for (const KernelClass first : kClasses) {

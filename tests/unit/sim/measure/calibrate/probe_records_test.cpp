@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-
 #include <gtest/gtest.h>
 
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -151,8 +150,7 @@ TEST(OrderProbe, AFirstBlockThatWaitsForTheOthersLastIsInLine) {
   for (std::int64_t now = 0; now < 40'000'000; now += 4'000'000) {
     // Called 400 us into a kernel of 1 ms.
     in_line[0].operations.push_back(operation(0, 0, now, now, now + 1'000'000));
-    in_line[1].operations.push_back(
-        operation(0, 0, now + 400'000, now + 980'000, now + 1'980'000));
+    in_line[1].operations.push_back(operation(0, 0, now + 400'000, now + 980'000, now + 1'980'000));
     even[0].operations.push_back(operation(0, 0, now, now, now + 1'600'000));
     even[1].operations.push_back(operation(0, 0, now + 400'000, now + 425'000, now + 1'980'000));
   }
@@ -363,5 +361,4 @@ TEST(CalibratedFile, ResidualsAreARowACell) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::measure

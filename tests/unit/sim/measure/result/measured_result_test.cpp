@@ -7,8 +7,7 @@
 namespace bubblesim::measure {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
+using std::chrono::milliseconds, std::chrono::seconds;
 
 // Ends at 100, 210, 330 and 460 ms: iterations of 100, 110, 120 and 130 ms.
 capture::JobRecord training_record() {
@@ -55,8 +54,7 @@ TEST(FillerResult, OfflineCountsPassesThatEndInTheWindow) {
   capture::JobRecord record;
   record.passes = {milliseconds(50), milliseconds(150), milliseconds(250), milliseconds(350)};
   record.pass_requests = {4, 4, 4, 4};
-  const auto result =
-      filler_result(filler, record, {}, {}, {milliseconds(100), milliseconds(300)});
+  const auto result = filler_result(filler, record, {}, {}, {milliseconds(100), milliseconds(300)});
   EXPECT_EQ(result.passes, 2u);
   EXPECT_EQ(result.requests_completed, 8u);
   EXPECT_EQ(result.requests_arrived, 8u);

@@ -1,29 +1,27 @@
 // Processes of a rig that die, stop or never get ready: the others go on, and the result says so.
 // Real processes on a fake GPU; instants are the fake clock's.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "capture/control/process_info.hpp"
 #include "capture/rig/rig.hpp"
 #include "sim/measure/fake_gpu.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/capture/replay/plans.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
 namespace fs = std::filesystem;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
+using std::chrono::milliseconds, std::chrono::seconds;
 using ::testing::HasSubstr;
 
 /// Admits or holds every filler's launch; at each instant of `at` does something.
@@ -243,9 +241,7 @@ TEST_F(RigFaults, WorkersEndWhenTheRigIsKilled) {
 TEST_F(RigFaults, AnIllegalDecisionIsTheFaultOfTheRun) {
   policy_.at = milliseconds(20);
   policy_.act = [](policy::Actions& actions) { actions.release(ClientId{1}); };
-  const auto result = run();
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().text(), HasSubstr("policy script: illegal decision at 20ms"));
+  EXPECT_THAT(error_of(run()).text(), HasSubstr("policy script: illegal decision at 20ms"));
 }
 
 TEST_F(RigFaults, AStopFromOutsideEndsTheRun) {
@@ -254,24 +250,18 @@ TEST_F(RigFaults, AStopFromOutsideEndsTheRun) {
   place_.stop = &stop;
   policy_.at = milliseconds(20);
   policy_.act = [](policy::Actions&) { stop = true; };
-  const auto result = run();
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().text(), "stopped before its end");
+  EXPECT_EQ(error_of(run()).text(), "stopped before its end");
   EXPECT_EQ(worker_of("job0"), 0);
 }
 
 TEST_F(RigFaults, AJobThatTheDeviceCannotHoldKeepsTheRunFromStarting) {
   setup_.jobs[1].plan.memory = Bytes{std::uint64_t{2} << 30};
-  const auto result = run();
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().text(), HasSubstr("filler: cannot run: "));
+  EXPECT_THAT(error_of(run()).text(), HasSubstr("filler: cannot run: "));
 }
 
 TEST_F(RigFaults, AProgramThatIsNoWorkerIsSaidToHaveEnded) {
   place_.worker = "/bin/false";
-  const auto result = run();
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().text(), HasSubstr("exited with 1"));
+  EXPECT_THAT(error_of(run()).text(), HasSubstr("exited with 1"));
 }
 
 TEST_F(RigFaults, StreamsOfOneProcessShareItsWorker) {

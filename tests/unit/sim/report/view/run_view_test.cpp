@@ -1,14 +1,12 @@
 // The golden job's rank 0 alone, an iteration in ms: A [0, 1), B [1, 2), AR [2, 4), C [4, 5), then
 // nothing up to 7. Its AR waits for rank 1.
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
-
 #include <gmock/gmock.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
 
 #include "policies/builtin.hpp"
 #include "sim/base/json.hpp"
@@ -25,10 +23,8 @@ namespace bubblesim::report {
 // A view as a file and as a page.
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
-using traces::testing::SmallTrace;
-using traces::testing::us;
+using testing::HasSubstr, testing::Not;
+using traces::testing::SmallTrace, traces::testing::us;
 
 /// A rank: kernels [0, 600) and [950, 1000) us, an all-reduce [500, 900).
 traces::JobTrace one_rank() {
@@ -220,12 +216,7 @@ TEST(ViewPicture, FaultsNameWhatThereIs) {
 
 // Timelines as SVG.
 
-using testing::HasSubstr;
-using testing::Not;
-using traces::DeviceOp;
-using traces::DeviceOpKind;
-using traces::JobTrace;
-using traces::testing::SmallTrace;
+using traces::DeviceOp, traces::DeviceOpKind, traces::JobTrace;
 
 /// Two ranks of 1 ms: kernel [0, 600) us, all-reduce [500, 900), kernel [950, 1000).
 JobTrace two_ranks() {
@@ -341,5 +332,4 @@ TEST(TracePicture, TheSameTraceGivesTheSameBytes) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::report

@@ -1,6 +1,5 @@
 // Servers of a language-model engine: what a config says, and what it may not say.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/unit/sim/run/config/config_text.hpp"
 

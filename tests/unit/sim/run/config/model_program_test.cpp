@@ -1,14 +1,12 @@
 // Fillers that are made from a model: what a config says, and what it may not say.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/unit/sim/run/config/config_text.hpp"
 
 namespace bubblesim::run {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 Json with_program(const std::string& program) {
   Json config = valid_config();

@@ -1,6 +1,5 @@
 // Each case: what is changed in a valid config, where the fault is reported, what it says.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
 #include "sim/run/run_config.hpp"

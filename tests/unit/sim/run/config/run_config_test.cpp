@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
 #include "sim/run/run_config.hpp"
@@ -8,8 +7,7 @@
 namespace bubblesim::run {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
+using std::chrono::milliseconds, std::chrono::seconds;
 
 std::string texts(const Errors& errors) {
   std::string all;

@@ -1,9 +1,9 @@
 // A config with everything that it names: programs, device, faults of what it names.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/run/run_inputs.hpp"
 #include "sim/run/run_policies.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/workload/trace_builder.hpp"
 #include "traces/format/trace_writer.hpp"
 
@@ -164,11 +164,10 @@ TEST(LoadRun, RanksThatTheJobDoesNotHaveAreFaultsAllAtOnce) {
   RunConfig other = config();
   other.training.stragglers = {{9, 2.0}};
   other.fillers.front().gpus = {{0, 4}};
-  const auto loaded = load(other);
-  ASSERT_FALSE(loaded);
-  ASSERT_EQ(loaded.error().size(), 2U);
-  EXPECT_EQ(loaded.error()[0].place, "/training/stragglers/0/rank");
-  EXPECT_EQ(loaded.error()[1].place, "/fillers/0/gpus");
+  const auto loaded = error_of(load(other));
+  ASSERT_EQ(loaded.size(), 2U);
+  EXPECT_EQ(loaded[0].place, "/training/stragglers/0/rank");
+  EXPECT_EQ(loaded[1].place, "/fillers/0/gpus");
 }
 
 // The sample's rank 3 by itself: twice as slow is 2 x its kernels, and there is no rank 0.
@@ -214,12 +213,11 @@ TEST(LoadRun, PowerIsRefusedWithTheRangesOfTheDevice) {
   limited.power.emplace();
   limited.power->clock_mhz = 0;
   limited.power->cap_w = 1e7;
-  const auto loaded = load(limited);
-  ASSERT_FALSE(loaded);
-  ASSERT_EQ(loaded.error().size(), 2U);
-  EXPECT_EQ(loaded.error()[0].message,
+  const auto loaded = error_of(load(limited));
+  ASSERT_EQ(loaded.size(), 2U);
+  EXPECT_EQ(loaded[0].message,
             "found 0; expected 855 to 1410 MHz of NVIDIA A100-SXM4-40GB");
-  EXPECT_THAT(loaded.error()[1].message, HasSubstr("expected 54 to 400 W, idle to the board's"));
+  EXPECT_THAT(loaded[1].message, HasSubstr("expected 54 to 400 W, idle to the board's"));
 }
 
 TEST(LoadRun, ABudgetIsOfANodeThatIsKnownAndSimulatedAsAWhole) {
@@ -334,11 +332,10 @@ TEST(LoadRun, TheConfigsDeviceStandsInForTheClusters) {
 TEST(LoadRun, PartsThatAreNotThereAreAllNamedWithTheNearest) {
   RunConfig made = synthesised("ddp4");
   made.training.synth->model = "roberta-larg";
-  const auto loaded = load(made);
-  ASSERT_FALSE(loaded);
-  ASSERT_EQ(loaded.error().size(), 2U);
-  EXPECT_THAT(loaded.error()[0].text(), HasSubstr("did you mean \"roberta-large\"?"));
-  EXPECT_THAT(loaded.error()[1].text(), HasSubstr("did you mean \"ddp-4\"?"));
+  const auto loaded = error_of(load(made));
+  ASSERT_EQ(loaded.size(), 2U);
+  EXPECT_THAT(loaded[0].text(), HasSubstr("did you mean \"roberta-large\"?"));
+  EXPECT_THAT(loaded[1].text(), HasSubstr("did you mean \"ddp-4\"?"));
 }
 
 TEST(LoadRun, FaultsOfAPlanInTheConfigAreAtItsPlace) {
@@ -347,11 +344,10 @@ TEST(LoadRun, FaultsOfAPlanInTheConfigAreAtItsPlace) {
   plan.data = 4;
   plan.global_batch = 30;
   made.training.synth->plan = plan;
-  const auto loaded = load(made);
-  ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().front().file, "run.json");
-  EXPECT_EQ(loaded.error().front().place, "/training/synth/plan/global_batch");
-  EXPECT_THAT(loaded.error().front().message, HasSubstr("nearest: 28 or 32"));
+  const auto loaded = error_of(load(made));
+  EXPECT_EQ(loaded.front().file, "run.json");
+  EXPECT_EQ(loaded.front().place, "/training/synth/plan/global_batch");
+  EXPECT_THAT(loaded.front().message, HasSubstr("nearest: 28 or 32"));
 }
 
 TEST(LoadRun, AModelThatDoesNotFitIsRefusedWithWhatWould) {

@@ -1,13 +1,11 @@
 // Finding and reading traces: a file, a folder, both kinds together, and what cannot be read.
 #include "sim/run/load_trace.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <iterator>
+#include <sys/stat.h>
 #include <tuple>
 
 #include "sim/hardware/cluster_spec.hpp"
@@ -319,13 +317,11 @@ TEST_F(LoadTrace, APipeIsRefusedUnopened) {
 }
 
 TEST_F(LoadTrace, AFolderWithoutTracesSaysWhatItLookedFor) {
-  EXPECT_THAT(fault({folder_.string()}),
-              HasSubstr("found no .btr, .json, .et or .sqlite file"));
+  EXPECT_THAT(fault({folder_.string()}), HasSubstr("found no .btr, .json, .et or .sqlite file"));
 }
 
 TEST_F(LoadTrace, ARankTwiceIsRefusedWithBothFiles) {
-  const std::string first = btr(1);
-  EXPECT_THAT(fault({first, sample(1)}), HasSubstr("found rank 1 a second time"));
+  EXPECT_THAT(fault({btr(1), sample(1)}), HasSubstr("found rank 1 a second time"));
   EXPECT_THAT(fault({sample(1), sample(1)}), HasSubstr("rank1.json.gz"));
 }
 
@@ -424,8 +420,7 @@ TEST_F(LoadTrace, CollectivesOfSizesAloneLastWhatTheyTakeOnTheCluster) {
   const std::string clusters = kDeviceFiles.parent_path() / "clusters";
   const auto trace = load_trace_on({folder_.string()}, "dgx-a100-80gb", clusters);
   ASSERT_TRUE(trace) << trace.error().front().text();
-  const network::Topology links(
-      hardware::find_cluster_spec("dgx-a100-80gb", clusters).value());
+  const network::Topology links(hardware::find_cluster_spec("dgx-a100-80gb", clusters).value());
   const Duration one = links.solo_time(links.plan(network::CollectivePattern::kAllReduce,
                                                   Bytes{4096}, network::strided_group(0, 2)));
   EXPECT_GT(one, Duration{});

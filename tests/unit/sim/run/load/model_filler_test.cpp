@@ -1,13 +1,13 @@
 // Fillers that are made from a model, loaded.
 #include <cmath>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/model_filler.hpp"
 #include "sim/step_cost/table_times.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/step_cost/layers_json.hpp"
 #include "tests/unit/sim/step_cost/small_tables.hpp"
 
@@ -79,9 +79,8 @@ TEST(ModelFiller, MayTrainOnOneGpu) {
   EXPECT_GT(made->program.ops.size(), 0U);
   ASSERT_TRUE(filler.memory);
   EXPECT_GT(filler.memory->value, 110'000'000U * 16U);  // weights, gradients and Adam's moments
-  const auto many = load_training(filler, 4);
-  ASSERT_FALSE(many);
-  EXPECT_THAT(many.error().front().text(), HasSubstr("4 ranks; expected a plan of one"));
+  EXPECT_THAT(error_of(load_training(filler, 4)).front().text(),
+              HasSubstr("4 ranks; expected a plan of one"));
 }
 
 // Kernel times of a server's steps from a file of layer times, held to the tables asked directly.
@@ -161,20 +160,16 @@ TEST_F(LayerFile, TablesOfOneSequenceSpeakAgainstAServerOfSeveral) {
 }
 
 TEST_F(LayerFile, OfOtherGpusOrOtherLayersIsAFault) {
-  const auto split = load_layer_kernels(write(kGpu), small_plan(2));
-  ASSERT_FALSE(split);
-  EXPECT_THAT(split.error().text(), HasSubstr("on 2 GPUs that share each layer; profiled: 1"));
+  EXPECT_THAT(error_of(load_layer_kernels(write(kGpu), small_plan(2))).text(),
+              HasSubstr("on 2 GPUs that share each layer; profiled: 1"));
   synth::ServerPlan other = small_plan();
   other.request.model.published_as = {"large"};
-  const auto named = load_layer_kernels(write(kGpu), other);
-  ASSERT_FALSE(named);
-  EXPECT_THAT(named.error().text(),
+  EXPECT_THAT(error_of(load_layer_kernels(write(kGpu), other)).text(),
               HasSubstr("found the model 'large'; the layer times are of 'small'"));
   synth::ServerPlan experts = small_plan();
   std::get<model::TransformerSpec>(experts.request.model.network).mixture.emplace();
-  const auto missing = load_layer_kernels(write(kGpu), experts);
-  ASSERT_FALSE(missing);
-  EXPECT_THAT(missing.error().text(), HasSubstr("have none of experts, and the model has"));
+  EXPECT_THAT(error_of(load_layer_kernels(write(kGpu), experts)).text(),
+              HasSubstr("have none of experts, and the model has"));
 }
 
 }  // namespace

@@ -6,8 +6,7 @@
 namespace bubblesim::run {
 namespace {
 
-using network::Direction;
-using network::LinkId;
+using network::Direction, network::LinkId;
 
 /// Four nodes of two GPUs and NICs, two nodes a leaf with two up-links.
 hardware::ClusterSpec two_leaves(hardware::FlowPlacement placement) {

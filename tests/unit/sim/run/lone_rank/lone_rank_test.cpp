@@ -1,14 +1,13 @@
 // One rank by itself: its iterations take what they take in the whole job, and what the config
 // says of other ranks and GPUs is gone.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gmock/gmock.h>
 
 #include "policies/builtin.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/schedule/bubble_table.hpp"
 #include "sim/workload/lone_job.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -185,20 +184,15 @@ TEST(LoneRank, APolicyIsToldOfFoldedRanksToo) {
 }
 
 TEST(LoneRank, ARankThatTheJobDoesNotHaveIsAFault) {
-  const auto single = lone_rank(small_run({}), 2);
-  ASSERT_FALSE(single);
-  EXPECT_THAT(single.error().text(), HasSubstr("simulated are 0, 1"));
+  EXPECT_THAT(error_of(lone_rank(small_run({}), 2)).text(), HasSubstr("simulated are 0, 1"));
 }
 
 TEST(LoneRank, AFoldedRankIsRefusedWithTheOneThatStandsForIt) {
   const LoadedRun run = loaded(synthesised("roberta-large", "ddp-4"));
-  const auto folded = lone_rank(run, 3);
-  ASSERT_FALSE(folded);
-  EXPECT_THAT(folded.error().text(), HasSubstr("rank 0 stands for it"));
-  EXPECT_THAT(folded.error().text(), HasSubstr("\"folding\": \"nothing\""));
-  const auto beyond = lone_rank(run, 4);
-  ASSERT_FALSE(beyond);
-  EXPECT_THAT(beyond.error().text(), HasSubstr("no such rank"));
+  const auto folded = error_of(lone_rank(run, 3));
+  EXPECT_THAT(folded.text(), HasSubstr("rank 0 stands for it"));
+  EXPECT_THAT(folded.text(), HasSubstr("\"folding\": \"nothing\""));
+  EXPECT_THAT(error_of(lone_rank(run, 4)).text(), HasSubstr("no such rank"));
 }
 
 }  // namespace

@@ -17,9 +17,7 @@ namespace {
 SharedBaselines shared(BaselineCache& cache, const LoadedRun& loaded) {
   SharedBaselines out{&cache, {}};
   out.keys.training = "job";
-  for (const FillerConfig& filler : loaded.config.fillers) {
-    out.keys.fillers.push_back(filler.name);
-  }
+  for (const FillerConfig& filler : loaded.config.fillers) out.keys.fillers.push_back(filler.name);
   out.keys.bubbles = "programs";
   return out;
 }

@@ -1,8 +1,6 @@
 // Fill jobs on the small job's two GPUs, whose every time is known by hand: a pass of the filler
 // alone takes 1.1 ms.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <utility>
 
 #include "policies/builtin.hpp"
@@ -15,8 +13,7 @@
 namespace bubblesim::run {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 FillerConfig queue(const std::string& name, std::vector<FillJobConfig> jobs) {
   FillerConfig filler = offline(name);

@@ -2,7 +2,6 @@
 #include "sim/run/gpu_power.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
 #include "sim/observe/summary.hpp"
@@ -295,8 +294,7 @@ TEST(GpuPower, FillersRaisePowerAndTheirRequestsHaveAPrice) {
   auto report = run_policies(loaded, registry, {});
   ASSERT_TRUE(report.has_value());
   const auto exclusive = observe::power_of(report->policies[0]);
-  const auto mps = observe::power_of(report->policies[1]);
-  EXPECT_GT(mps.value().mean_w, exclusive.value().mean_w);
+  EXPECT_GT(observe::power_of(report->policies[1]).value().mean_w, exclusive.value().mean_w);
   EXPECT_FALSE(observe::request_energy(report->policies[0].fillers[0]).has_value());
   EXPECT_GT(observe::request_energy(report->policies[1].fillers[0]).value_or(0), 0);
 }

@@ -1,8 +1,6 @@
 // What a policy may not decide ends the run with its name, the time and the reason.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <functional>
+#include <gmock/gmock.h>
 #include <memory>
 #include <utility>
 
@@ -11,8 +9,7 @@
 namespace bubblesim::run {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 enum class Misdeed : std::uint8_t { kReleaseNothing, kNoSms, kNoSmsAtStart, kNoSlice, kNoClient };
 

@@ -2,8 +2,6 @@
 #include "sim/run/gpu_power.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <memory>
 
 #include "policies/builtin.hpp"

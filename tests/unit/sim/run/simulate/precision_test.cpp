@@ -1,8 +1,6 @@
 // Runs that end by themselves: when their figures are known.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gmock/gmock.h>
 
 #include "sim/observe/report.hpp"
 #include "sim/run/simulation.hpp"
@@ -11,9 +9,7 @@
 namespace bubblesim::run {
 namespace {
 
-using testing::ElementsAre;
-using testing::Field;
-using testing::HasSubstr;
+using testing::ElementsAre, testing::Field, testing::HasSubstr;
 
 /// The small run, until it is known: at least 100 ms of it, at most 10 s.
 LoadedRun until_known(const std::vector<FillerConfig>& fillers) {
@@ -150,8 +146,7 @@ TEST(PrecisionWatch, AReportSaysHowLongAndHowSure) {
   };
   EXPECT_THAT(report->policies.front().precision->figures,
               ElementsAre(named("training_rate"), named("filler_rate"), named("latency_p95")));
-  EXPECT_THAT(observe::report_table(*report, observe::Columns::kFew),
-              HasSubstr("length: mps: "));
+  EXPECT_THAT(observe::report_table(*report, observe::Columns::kFew), HasSubstr("length: mps: "));
   EXPECT_THAT(observe::report_json(*report), HasSubstr("half_width_fraction"));
   options.threads = 2;
   EXPECT_EQ(observe::report_json(*run_policies(loaded, registry, options)),

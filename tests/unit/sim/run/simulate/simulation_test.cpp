@@ -2,21 +2,19 @@
 #include "policies/builtin.hpp"
 #include "sim/run/simulation.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <map>
 
 #include "sim/run/unmet_config.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
 namespace {
 
-using testing::Each;
-using testing::HasSubstr;
+using testing::Each, testing::HasSubstr;
 
 RunScenario with_fillers(const LoadedRun& loaded) {
   RunScenario scenario;
@@ -28,6 +26,22 @@ observe::PolicyResult simulate(const LoadedRun& loaded, const RunScenario& scena
   auto result = Simulation(loaded, scenario).run();
   EXPECT_TRUE(result) << (result ? "" : result.error().text());
   return result ? *result : observe::PolicyResult{};
+}
+
+observe::PolicyResult under(const std::string& policy, const LoadedRun& loaded) {
+  const policy::Registry registry = policies::builtin_policies();
+  const PolicyChoice chosen = choice(policy, registry);
+  RunScenario scenario = with_fillers(loaded);
+  scenario.policy = *registry.find(policy);
+  scenario.parameters = &chosen.parameters;
+  return simulate(loaded, scenario);
+}
+
+/// The first filler's result without training.
+observe::FillerResult filler_alone(const LoadedRun& loaded) {
+  RunScenario scenario = with_fillers(loaded);
+  scenario.training = false;
+  return simulate(loaded, scenario).fillers.front();
 }
 
 TEST(Simulation, ARunForATimeEndsThen) {
@@ -55,9 +69,8 @@ TEST(Simulation, ARunForIterationsThatAWarmUpOutlastsIsAFault) {
   loaded.config.duration.reset();
   loaded.config.iterations = 3;
   loaded.config.warmup = 30ms;
-  const auto result = Simulation(loaded, with_fillers(loaded)).run();
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().message, HasSubstr("found 30ms, and \"iterations\" end after 2"));
+  EXPECT_THAT(error_of(Simulation(loaded, with_fillers(loaded)).run()).message,
+              HasSubstr("found 30ms, and \"iterations\" end after 2"));
 }
 
 TEST(Simulation, WhatEndsInTheWarmUpIsNotCounted) {
@@ -72,12 +85,10 @@ TEST(Simulation, WhatEndsInTheWarmUpIsNotCounted) {
 // Alone, a pass takes 1.1 ms from launch to launch: its F and the return of the wait.
 TEST(Simulation, AnOfflineFillerAloneAlwaysHasANextRequest) {
   const LoadedRun loaded = small_run({offline("filler")});
-  RunScenario scenario = with_fillers(loaded);
-  scenario.training = false;
-  const observe::PolicyResult result = simulate(loaded, scenario);
+  const observe::FillerResult filler = filler_alone(loaded);
   // Ends at 1.1 n: 63 x 1.1 = 69.3, on each of two GPUs.
-  EXPECT_EQ(result.fillers.front().passes, 2U * 63U);
-  EXPECT_EQ(result.fillers.front().requests_completed, 2U * 63U);
+  EXPECT_EQ(filler.passes, 2U * 63U);
+  EXPECT_EQ(filler.requests_completed, 2U * 63U);
 }
 
 // A pass is 0.1 ms and a factor of mean 1 times 1 ms. In 11 s there are 10,000, give or take four
@@ -86,11 +97,9 @@ TEST(Simulation, AnOfflineFillerAloneAlwaysHasANextRequest) {
 TEST(Simulation, AFillersPassesVaryRoundTheirProfile) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.duration = 11s;
-  RunScenario scenario = with_fillers(loaded);
-  scenario.training = false;
   const auto passes = [&](double cv) {
     loaded.config.fillers.front().jitter_cv = cv;
-    const auto filler = simulate(loaded, scenario).fillers.front();
+    const observe::FillerResult filler = filler_alone(loaded);
     return std::pair(filler.instances[0].passes, filler.instances[1].passes);
   };
   EXPECT_EQ(passes(0), std::pair(std::uint64_t{10'000}, std::uint64_t{10'000}));
@@ -148,9 +157,7 @@ TEST(Simulation, ALoopThatLooksAtLaunchBeginsAStepTooMany) {
 TEST(Simulation, AFillerRunsOnlyOnItsGpus) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.fillers.front().gpus = {{1}};
-  RunScenario scenario = with_fillers(loaded);
-  scenario.training = false;
-  const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
+  const observe::FillerResult filler = filler_alone(loaded);
   ASSERT_EQ(filler.instances.size(), 1U);
   EXPECT_EQ(filler.instances.front().gpu, GpuId{1});
   EXPECT_EQ(filler.passes, 63U);
@@ -159,9 +166,7 @@ TEST(Simulation, AFillerRunsOnlyOnItsGpus) {
 // One stream of arrivals, dealt to the GPUs in turn: the numbers differ by one at most.
 TEST(Simulation, ArrivalsGoRoundTheGpus) {
   LoadedRun loaded = small_run({online("chat", 500)});
-  RunScenario scenario = with_fillers(loaded);
-  scenario.training = false;
-  const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
+  const observe::FillerResult filler = filler_alone(loaded);
   ASSERT_EQ(filler.instances.size(), 2U);
   const std::uint64_t first = filler.instances[0].requests_completed;
   const std::uint64_t second = filler.instances[1].requests_completed;
@@ -179,9 +184,7 @@ observe::FillerResult served_after(const std::string& gaps, const program::Batch
   chat.batching = batching;
   chat.gpus = {0};
   const LoadedRun loaded = small_run({chat});
-  RunScenario scenario = with_fillers(loaded);
-  scenario.training = false;
-  return simulate(loaded, scenario).fillers.front();
+  return filler_alone(loaded);
 }
 
 // Ten requests in one instant, of which a pass of 1.1 ms takes eight: eight end after one pass, two
@@ -208,9 +211,7 @@ TEST(Simulation, ARequestOfTheInstantInWhichABatchIsDueJoinsIt) {
 TEST(Simulation, ThroughputIsOfRequestsThatEndInTheWindowWheneverTheyArrived) {
   LoadedRun loaded = small_run({online("chat", 5000)});
   loaded.config.warmup = 30ms;
-  RunScenario scenario = with_fillers(loaded);
-  scenario.training = false;
-  const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
+  const observe::FillerResult filler = filler_alone(loaded);
   EXPECT_GT(filler.requests_before, 50U);
   // Busy all the time: passes end at 1.1 n after the first arrivals, 36 or 37 a GPU in 40 ms.
   EXPECT_GE(filler.requests_completed, 2U * 36U);
@@ -225,12 +226,7 @@ TEST(Simulation, ThroughputIsOfRequestsThatEndInTheWindowWheneverTheyArrived) {
 
 TEST(Simulation, RequestsForARefusedFillerAreCountedAsRefused) {
   LoadedRun loaded = small_run({online("chat", 500)});
-  const policy::Registry registry = policies::builtin_policies();
-  const PolicyChoice exclusive = choice("exclusive", registry);
-  RunScenario scenario = with_fillers(loaded);
-  scenario.policy = *registry.find("exclusive");
-  scenario.parameters = &exclusive.parameters;
-  const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
+  const observe::FillerResult filler = under("exclusive", loaded).fillers.front();
   EXPECT_GT(filler.requests_arrived, 0U);
   EXPECT_EQ(filler.requests_refused, filler.requests_arrived);
   EXPECT_EQ(filler.requests_completed + filler.requests_unfinished, 0U);
@@ -243,12 +239,7 @@ TEST(Simulation, FillersAreAdmittedWhileTheirMemoryFits) {
   loaded.config.fillers[0].memory = Bytes{4'000'000'000};
   loaded.config.fillers[1].memory = Bytes{4'000'000'000};
   loaded.config.fillers[2].memory = Bytes{2'000'000'000};
-  const policy::Registry registry = policies::builtin_policies();
-  const PolicyChoice mps = choice("mps", registry);
-  RunScenario scenario = with_fillers(loaded);
-  scenario.policy = *registry.find("mps");
-  scenario.parameters = &mps.parameters;
-  const observe::PolicyResult result = simulate(loaded, scenario);
+  const observe::PolicyResult result = under("mps", loaded);
   EXPECT_EQ(result.fillers[0].admitted_gpus(), 2U);
   EXPECT_EQ(result.fillers[1].admitted_gpus(), 0U);
   EXPECT_EQ(result.fillers[2].admitted_gpus(), 2U);
@@ -267,8 +258,7 @@ class Jailer final : public policy::Policy {
   policy::Sharing start(const policy::GpuInfo&, std::span<const policy::ClientInfo>) override {
     return {};
   }
-  policy::Verdict on_launch(const policy::LaunchInfo&, policy::Instant,
-                            policy::Actions&) override {
+  policy::Verdict on_launch(const policy::LaunchInfo&, policy::Instant, policy::Actions&) override {
     return policy::Verdict::kHold;
   }
 };
@@ -295,11 +285,7 @@ TEST(Simulation, TrainingThatStandsStillIsAnErrorThatSaysWhatItWaitsFor) {
 TEST(Simulation, MemoryOfAGpuIsNotKnownIfThatOfAClientIsNot) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.fillers.front().memory.reset();
-  RunScenario scenario;
-  scenario.fillers = {0};
-  const auto result = Simulation(loaded, scenario).run();
-  ASSERT_TRUE(result) << result.error().text();
-  EXPECT_EQ(result->gpus.front().memory_high_water, Bytes{});
+  EXPECT_EQ(simulate(loaded, with_fillers(loaded)).gpus.front().memory_high_water, Bytes{});
 }
 
 TEST(Simulation, AStragglerSlowsItsKernelsAndThroughCollectivesTheOthers) {
@@ -318,9 +304,8 @@ TEST(Simulation, AJobWhoseDependencyIsNeverMetIsAFault) {
   workload::JobProgram job = *loaded.training;
   job.collectives.front().participants = 3;
   loaded.training = job;
-  const auto result = Simulation(loaded, {}).run();
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().text(), HasSubstr("a dependency is never met"));
+  EXPECT_THAT(error_of(Simulation(loaded, {}).run()).text(),
+              HasSubstr("a dependency is never met"));
 }
 
 // Rank 1 is twice as slow from 14 to 28 ms. Its iterations: 2 + 4 of kernels, 1 of the collective,
@@ -329,9 +314,8 @@ TEST(Simulation, AJobWhoseDependencyIsNeverMetIsAFault) {
 TEST(Simulation, AStragglerThatIsFoundSlowsTheJobUntilThen) {
   LoadedRun loaded = small_run({});
   loaded.config.training.stragglers = {{.rank = 1, .slowdown = 2, .from = 14ms, .until = 28ms}};
-  const auto result = Simulation(loaded, {}).run();
-  ASSERT_TRUE(result.has_value());
-  const std::vector<Duration>& times = result->training.ranks[1].times;
+  const observe::PolicyResult result = simulate(loaded, {});
+  const std::vector<Duration>& times = result.training.ranks[1].times;
   ASSERT_GE(times.size(), 6U);
   EXPECT_EQ(std::vector<Duration>(times.begin(), times.begin() + 6),
             (std::vector<Duration>{7ms, 7ms, 11ms, 10ms, 7ms, 7ms}));
@@ -344,17 +328,16 @@ TEST(Simulation, AFaultStopsAllRanksUntilTheJobIsRestarted) {
   LoadedRun loaded = small_run({});
   loaded.config.training.faults = {{.at = 15ms, .detection = 6ms, .restart = 4ms}};
   loaded.config.training.checkpoint_every = 3;
-  const auto result = Simulation(loaded, {}).run();
-  ASSERT_TRUE(result.has_value());
-  for (const observe::RankIterations& rank : result->training.ranks) {
+  const observe::PolicyResult result = simulate(loaded, {});
+  for (const observe::RankIterations& rank : result.training.ranks) {
     ASSERT_GE(rank.times.size(), 4U);
     EXPECT_EQ(std::vector<Duration>(rank.times.begin(), rank.times.begin() + 4),
               (std::vector<Duration>{7ms, 7ms, 11ms, 7ms}));
   }
-  const std::size_t done = result->training.ranks[0].times.size();
-  ASSERT_TRUE(result->training.goodput_per_s.has_value());
-  EXPECT_EQ(result->training.redone, 2U);
-  EXPECT_NEAR(*result->training.goodput_per_s / result->training.iterations_per_s,
+  const std::size_t done = result.training.ranks[0].times.size();
+  ASSERT_TRUE(result.training.goodput_per_s.has_value());
+  EXPECT_EQ(result.training.redone, 2U);
+  EXPECT_NEAR(*result.training.goodput_per_s / result.training.iterations_per_s,
               1 - 2.0 / static_cast<double>(done), 1e-12);
 }
 

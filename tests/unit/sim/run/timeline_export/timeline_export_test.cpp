@@ -7,8 +7,7 @@
 namespace bubblesim::run {
 namespace {
 
-using observe::Slice;
-using observe::SliceKind;
+using observe::Slice, observe::SliceKind;
 
 TEST(TimelineExport, ClientsHaveATrackForEachSideThatWasRecorded) {
   observe::TimelineRecorder timeline;

@@ -1,6 +1,5 @@
 // Requests as programs: what is launched, and who is waited for.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/model/inference_work.hpp"
 #include "sim/synth/inference_program.hpp"
@@ -163,8 +162,6 @@ TEST(InferenceTrace, HasABatchAnIterationAndTheInstancesMemory) {
 
 // Memory of an inference instance.
 
-using ::testing::HasSubstr;
-
 TEST(InferenceMemory, HoldsWeightsAndTheWholeBatchesCache) {
   InferenceRequest llama = generation(512, 64);
   llama.batch = 4;
@@ -272,10 +269,8 @@ TEST(SpeculationProgram, AGraphIsOneCallADraftStepAndOneToCheck) {
 
 TEST(SpeculationProgram, AGoodDraftMakesWeightBoundDecodingFaster) {
   InferenceRequest plain = generation(32, 33, DecodeMode::kGraph);
-  const Duration with = time_of(speculating(33, 0.8, model::chain(4), DecodeMode::kGraph));
-  EXPECT_LT(with, time_of(plain));
+  EXPECT_LT(time_of(speculating(33, 0.8, model::chain(4), DecodeMode::kGraph)), time_of(plain));
 }
 
 }  // namespace
-
 }  // namespace bubblesim::synth

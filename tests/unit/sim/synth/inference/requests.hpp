@@ -1,9 +1,8 @@
 // Requests for tests: shipped models on an H100 with a host time that the test chooses.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <string>
 #include <utility>
 

@@ -1,9 +1,7 @@
 // A server over several GPUs, of one member or more: its kernels are those of the split model, its
 // exchanges the network's, and links that training loads too are shared.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
+#include <gmock/gmock.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,8 +18,7 @@
 namespace bubblesim::synth {
 namespace {
 
-using std::chrono::microseconds;
-using std::chrono::milliseconds;
+using std::chrono::microseconds, std::chrono::milliseconds;
 
 constexpr std::uint32_t kGpus = 2;
 constexpr double kPort = 100e9;  // bytes/s
@@ -114,8 +111,7 @@ class ServerGpus {
   /// Of an exchange over the first `gpus`, alone.
   [[nodiscard]] Duration exchange_time(network::CollectivePattern kind, std::uint64_t bytes,
                                        std::uint32_t gpus = kGpus) const {
-    return topology_.solo_time(
-        topology_.plan(kind, Bytes{bytes}, network::strided_group(0, gpus)));
+    return topology_.solo_time(topology_.plan(kind, Bytes{bytes}, network::strided_group(0, gpus)));
   }
   [[nodiscard]] workload::Machine& machine() { return machine_; }
   [[nodiscard]] workload::ProgramRun& run(std::size_t gpu) { return *runs_[gpu]; }
@@ -525,8 +521,7 @@ class ServiceOnGpus : public workload::ServiceListener {
   std::uint64_t all_ = 0;
 };
 
-using ::testing::ElementsAre;
-using ::testing::Pair;
+using ::testing::ElementsAre, ::testing::Pair;
 
 // A step ends with the later of its GPUs, once.
 TEST(ServerOverGpus, TheServiceGoesOnWhenAllGpusHaveDoneTheirPart) {

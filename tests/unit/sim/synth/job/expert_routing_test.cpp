@@ -1,11 +1,9 @@
 // Skewed routing and placed experts: the busiest rank's load by hand, and what a job makes of it.
 #include "sim/synth/expert_routing.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <string>
 
 #include "sim/synth/plan_file.hpp"
@@ -52,8 +50,7 @@ TEST(ExpertRouting, ContiguousExpertsPutTheMostWantedTogether) {
 // 1 and 1/8, 1/2 and 1/7, 1/3 and 1/6, 1/4 and 1/5.
 TEST(ExpertRouting, BalancingPairsTheMostWantedWithTheLeast) {
   const double h = 761.0 / 280;
-  EXPECT_NEAR(load(zipf(1, ExpertPlacement::kBalanced), 8, 4),
-              (1 + 1.0 / 8) / h * 4, 1e-12);
+  EXPECT_NEAR(load(zipf(1, ExpertPlacement::kBalanced), 8, 4), (1 + 1.0 / 8) / h * 4, 1e-12);
 }
 
 TEST(ExpertRouting, CountsAndRanksMayBeGiven) {
@@ -189,8 +186,7 @@ TEST(ExpertRouting, TheTailOfTheAllToAllIsTheBusiestRanks) {
   ASSERT_GT(even, 0);
   const double h = 761.0 / 280;
   EXPECT_NEAR(exchanged(zipf(1)) / even, 1.5 / h * 4, 1e-6);
-  EXPECT_NEAR(exchanged(zipf(1, ExpertPlacement::kBalanced)) / even,
-              1.125 / h * 4, 1e-6);
+  EXPECT_NEAR(exchanged(zipf(1, ExpertPlacement::kBalanced)) / even, 1.125 / h * 4, 1e-6);
 }
 
 /// Expert ranks have 8, 4, 2 and 2 of 16 tokens: 2, 1, 0.5 and 0.5 times the mean.
@@ -282,8 +278,7 @@ TEST(ExpertRouting, AKnownLoadIsTheFirstRanksOfEachGroup) {
 TEST(ExpertRouting, ATableIsReadWhenTheJobIsPlanned) {
   ExpertRouting table;
   table.shares_csv = write_shares("share\n4\n4\n2\n2\n1\n1\n1\n1\n");
-  const ParallelPlan plan = plan_of(mixture_job(table));
-  EXPECT_THAT(plan.expert_loads, testing::ElementsAre(2, 1, 0.5, 0.5));
+  EXPECT_THAT(plan_of(mixture_job(table)).expert_loads, testing::ElementsAre(2, 1, 0.5, 0.5));
   table.shares_csv = write_shares("share\n4\n");
   const auto refused = plan_job(mixture_job(table));
   ASSERT_FALSE(refused.has_value());

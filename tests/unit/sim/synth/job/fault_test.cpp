@@ -1,10 +1,8 @@
 // What is refused, with which words and which way out.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <gmock/gmock.h>
 
 #include "sim/synth/plan_check.hpp"
 #include "sim/synth/plan_file.hpp"

@@ -1,6 +1,5 @@
 // Pipelines whose stages form a graph (GraphPipe, arXiv 2406.17145).
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/model/model_spec.hpp"
 #include "sim/synth/plan_file.hpp"

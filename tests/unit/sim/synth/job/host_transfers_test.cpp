@@ -1,8 +1,6 @@
 // Transfers between GPU and host in an iteration: stalls and overlap by closed forms, and memory.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gmock/gmock.h>
 #include <vector>
 
 #include "sim/synth/inference_program.hpp"

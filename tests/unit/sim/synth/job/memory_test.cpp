@@ -1,9 +1,7 @@
 // Device memory of ranks.
 #include <algorithm>
-#include <vector>
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <vector>
 
 #include "sim/network/topology.hpp"
 #include "sim/synth/plan_file.hpp"
@@ -262,8 +260,7 @@ TEST(ZeroPlus, FirstCopiesInsideANodeKeepGathersThere) {
 TEST(ZeroPlus, MoreMicroBatchesGatherNoMoreBetweenNodes) {
   JobRequest request = packaged_job(2);
   set_micro_batches(request, 4);
-  EXPECT_NEAR(bytes_between_nodes(request),
-              2 * kLinearElements * (4 * 15.0 / 16 + 7.0 / 8), 100);
+  EXPECT_NEAR(bytes_between_nodes(request), 2 * kLinearElements * (4 * 15.0 / 16 + 7.0 / 8), 100);
 }
 
 TEST(ZeroPlus, AFirstCopyOfFewerTakesMoreMemory) {
@@ -359,5 +356,4 @@ TEST(ZeroPlus, KeysAreReadAndMayBeLeftOut) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::synth

@@ -1,10 +1,9 @@
 // What ranks launch: kernels in order, bytes of collectives.
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <span>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "sim/model/training_work.hpp"
 #include "sim/pipeline/registry.hpp"
@@ -91,8 +90,7 @@ TEST(Volume, DataParallelReducesEachGradientOnce) {
   JobRequest request = tiny_job();
   request.plan.data = 8;
   set_micro_batches(request, 3);
-  const SynthesisedJob job = synthesise(plan_of(request));
-  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kAllReduce), 2 * kElements);
+  EXPECT_EQ(bytes_of_kind(synthesise(plan_of(request)), CollectiveKind::kAllReduce), 2 * kElements);
 }
 
 // A ring all-reduce moves an array twice, a gather or scatter once: 2 against 3.
@@ -143,8 +141,7 @@ TEST(Volume, GradientShardsOfAPipelineScatterAfterEachRunOfAStage) {
     set_micro_batches(request, 4);
     request.plan.sharding = Sharding::kGradients;
     const SynthesisedJob job = synthesise(plan_of(request));
-    EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), runs * 2 * kElements)
-        << schedule;
+    EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), runs * 2 * kElements) << schedule;
   }
 }
 
@@ -307,8 +304,7 @@ TEST(IterationTime, NaiveModelParallelTakesTheSumOfAllStages) {
   for (const std::uint32_t kind : plan.model.work.layers) {
     layers += plan.model.layers[kind].forward_time + plan.model.layers[kind].backward_time;
   }
-  const double expected =
-      2 * to_seconds(layers) + optimizer_seconds(job.program.ranks[0]);
+  const double expected = 2 * to_seconds(layers) + optimizer_seconds(job.program.ranks[0]);
   EXPECT_NEAR(seconds(plan, job) / expected, 1, 0.01);
 }
 
@@ -439,5 +435,4 @@ TEST(WideArea, ExchangesThatFallBehindAreCounted) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::synth

@@ -1,9 +1,7 @@
 // Rollouts before training steps: lengths, times by sums of their steps, and who waits for whom.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
+#include <gmock/gmock.h>
 #include <vector>
 
 #include "sim/synth/plan_file.hpp"
@@ -59,8 +57,7 @@ TEST(Rollout, SpareResponsesAreBegunToo) {
   rollout.spare = 1.5;
   const PlanSpec plan = lengths_plan(10, rollout);
   EXPECT_EQ(kept_responses(plan), 10U);
-  const auto begun = response_lengths(plan, 0, 0);
-  EXPECT_EQ(begun.size(), 15U);
+  EXPECT_EQ(response_lengths(plan, 0, 0).size(), 15U);
   rollout.most_tokens = 700;
   const auto cut = response_lengths(lengths_plan(10, rollout), 0, 0);
   EXPECT_LE(*std::max_element(cut.begin(), cut.end()), 700U);
@@ -299,8 +296,7 @@ TEST(Rollout, ApartThoseWhoGenerateHoldWeightsTwiceAndTheCache) {
   ASSERT_EQ(job.program.ranks.size(), 4U);
   EXPECT_EQ(job.world_size, 4U);
   EXPECT_EQ(job.program.ranks[2].rank, 2U);
-  const Elements elements = elements_of(plan, 0);
-  EXPECT_EQ(job.memory[3].total(), 4 * elements.shared + *rollout_cache_bytes(request));
+  EXPECT_EQ(job.memory[3].total(), 4 * elements_of(plan, 0).shared + *rollout_cache_bytes(request));
   ASSERT_EQ(job.program.ranks[3].memory.size(), 1U);
   EXPECT_NEAR(static_cast<double>(job.program.ranks[3].memory[0].bytes), job.memory[3].total(), 1);
 }
@@ -324,8 +320,7 @@ TEST(Rollout, JobsThatTakeTurnsSayWhatThatTakes) {
   };
   const auto unsaid = with_jobs(R"(, "jobs": 2)");
   ASSERT_FALSE(unsaid.has_value());
-  EXPECT_THAT(unsaid.error().front().text(),
-              HasSubstr("/rollout/switch: missing beside \"jobs\""));
+  EXPECT_THAT(unsaid.error().front().text(), HasSubstr("/rollout/switch: missing beside \"jobs\""));
   EXPECT_TRUE(with_jobs(R"(, "jobs": 2, "switch": "0ns")").has_value());
   EXPECT_TRUE(with_jobs(R"(, "jobs": 1)").has_value());
 }

@@ -2,9 +2,8 @@
 // on which only kernels take time, links on which only bytes do.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <string>
 #include <utility>
 
@@ -84,8 +83,7 @@ inline JobRequest tiny_job(std::uint32_t layers = 8) {
 
 /// Sets the global batch so that each replica has `count` micro-batches.
 inline void set_micro_batches(JobRequest& request, std::uint32_t count) {
-  request.plan.global_batch =
-      std::uint64_t{request.plan.data} * request.plan.micro_batch * count;
+  request.plan.global_batch = std::uint64_t{request.plan.data} * request.plan.micro_batch * count;
 }
 
 inline ParallelPlan plan_of(JobRequest request) {

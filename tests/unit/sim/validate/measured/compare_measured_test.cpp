@@ -1,6 +1,5 @@
 // Errors of cells, and what is not judged, by hand.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
 #include "sim/validate/compare_measured.hpp"
@@ -105,8 +104,7 @@ TEST(CompareMeasured, AFillerThatDidNotRunIsRightOnlyIfItDidOnNeitherSide) {
   EXPECT_NEAR(find_cell(more, "c/tgs/svc", MeasuredMetric::kFillerOfOwnGpu)->error(), 20, 1e-9);
   const auto less = compare({figures("c", {policy("tgs", 10, 0)})},
                             {figures("c", {policy("tgs", 10, 20)})});
-  EXPECT_NEAR(find_cell(less, "c/tgs/svc", MeasuredMetric::kFillerThroughput)->error(), -100,
-              1e-9);
+  EXPECT_NEAR(find_cell(less, "c/tgs/svc", MeasuredMetric::kFillerThroughput)->error(), -100, 1e-9);
 }
 
 TEST(CompareMeasured, APolicyThatAdmitsNoFillerIsNotJudged) {
@@ -242,8 +240,7 @@ TEST(MeasuredOrder, EqualSimulatedFiguresDoNotOrderWhatDiffers) {
 
 // Text, CSV and JSON name every cell; names of any bytes do no harm.
 
-using testing::HasSubstr;
-using testing::Not;
+using testing::HasSubstr, testing::Not;
 
 std::vector<MeasuredCell> sample(const std::string& config = "c") {
   const std::vector<ReportGroup> left = {
@@ -333,5 +330,4 @@ TEST(MeasuredText, NamesOfAnyBytesAreShownSafely) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::validate

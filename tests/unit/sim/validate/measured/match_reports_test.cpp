@@ -1,11 +1,8 @@
 // Folders of reports, and which belong together.
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "sim/observe/report.hpp"
 #include "sim/validate/match_reports.hpp"
@@ -274,11 +271,9 @@ TEST(ReportReader, WhatIsNoReportIsRefused) {
                            "\"training\": {\"iteration_mean_ns\": 1e999}}]}"}) {
     EXPECT_NE(refusal(text), "") << text;
   }
-  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
-  EXPECT_NE(refusal(deep), "");
+  EXPECT_NE(refusal(std::string(100'000, '[') + std::string(100'000, ']')), "");
   EXPECT_FALSE(read_reports("/nowhere/results.json"));
 }
 
 }  // namespace
-
 }  // namespace bubblesim::validate

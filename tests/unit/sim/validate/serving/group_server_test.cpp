@@ -1,7 +1,6 @@
 #include "sim/validate/serving/serve_measured.hpp"
 
 #include <gtest/gtest.h>
-
 #include <vector>
 
 #include "tests/fakes/lone_cost.hpp"

@@ -1,18 +1,16 @@
 #include "sim/workload/arrivals/arrival_file.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <zlib.h>
+#include "tests/fault.hpp"
 
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <zlib.h>
 
 namespace bubblesim::workload {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using testing::ElementsAre, testing::HasSubstr;
 
 Result<RecordedArrivals> azure(const std::string& lines) {
   return parse_arrivals("TIMESTAMP,ContextTokens,GeneratedTokens\n" + lines,
@@ -131,8 +129,7 @@ TEST(ArrivalFile, QueriesKeepEveryDigitDownToANanosecond) {
 TEST(ArrivalFile, TimesOutOfOrderAreSortedAndCounted) {
   const auto arrivals = parse_arrivals("arrived_at\n3\n1\n2\n", ArrivalFormat::kSplitwise, "t");
   ASSERT_TRUE(arrivals);
-  EXPECT_THAT(arrivals->offsets,
-              ElementsAre(Duration{0}, milliseconds{1000}, milliseconds{2000}));
+  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, milliseconds{1000}, milliseconds{2000}));
   EXPECT_EQ(arrivals->counters.count("arrivals_reordered"), 1U);  // 1 lies before 3
 }
 
@@ -148,11 +145,10 @@ TEST(ArrivalFile, MoreThanAHundredthDamagedIsAFaultWithTheFirstLine) {
   for (int i = 0; i < 250; ++i) lines += std::to_string(i) + "\n";
   const std::string two = lines + "a\nb\n";
   EXPECT_TRUE(parse_arrivals(two, ArrivalFormat::kSplitwise, "t"));  // 2 of 250
-  const auto three = parse_arrivals(two + "c\n", ArrivalFormat::kSplitwise, "t");
-  ASSERT_FALSE(three);
-  EXPECT_EQ(three.error().place, "line 252");
-  EXPECT_THAT(three.error().message, HasSubstr("found \"a\""));
-  EXPECT_THAT(three.error().message, HasSubstr("3 damaged lines"));
+  const auto three = error_of(parse_arrivals(two + "c\n", ArrivalFormat::kSplitwise, "t"));
+  EXPECT_EQ(three.place, "line 252");
+  EXPECT_THAT(three.message, HasSubstr("found \"a\""));
+  EXPECT_THAT(three.message, HasSubstr("3 damaged lines"));
 }
 
 TEST(ArrivalFile, CutOffLastLineIsDroppedAndCounted) {
@@ -176,10 +172,9 @@ struct Bad {
 class BadArrivalFile : public testing::TestWithParam<Bad> {};
 
 TEST_P(BadArrivalFile, IsAFault) {
-  const auto arrivals = parse_arrivals(GetParam().text, GetParam().format, "input");
-  ASSERT_FALSE(arrivals);
-  EXPECT_THAT(arrivals.error().text(), HasSubstr(GetParam().message));
-  EXPECT_EQ(arrivals.error().file, "input");
+  const auto arrivals = error_of(parse_arrivals(GetParam().text, GetParam().format, "input"));
+  EXPECT_THAT(arrivals.text(), HasSubstr(GetParam().message));
+  EXPECT_EQ(arrivals.file, "input");
 }
 
 const Bad kBad[] = {
@@ -240,9 +235,8 @@ TEST_F(ArrivalFileOnDisk, DamagedCompressionIsAFault) {
   gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
   gzclose(file);
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) / 2);
-  const auto arrivals = read_arrivals(path_, ArrivalFormat::kSplitwise);
-  ASSERT_FALSE(arrivals);
-  EXPECT_THAT(arrivals.error().message, HasSubstr("compression is damaged"));
+  EXPECT_THAT(error_of(read_arrivals(path_, ArrivalFormat::kSplitwise)).message,
+              HasSubstr("compression is damaged"));
 }
 
 TEST_F(ArrivalFileOnDisk, FileThatIsNotThereIsAFault) {

@@ -1,10 +1,9 @@
 #include "sim/workload/arrivals/arrival_process.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <limits>
 #include <vector>
 

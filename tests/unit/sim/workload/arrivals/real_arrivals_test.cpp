@@ -1,7 +1,6 @@
 // Published request traces, where the data folder has them.
-#include <gtest/gtest.h>
-
 #include <filesystem>
+#include <gtest/gtest.h>
 
 #include "sim/workload/arrivals/arrival_file.hpp"
 

@@ -1,8 +1,7 @@
 #include "sim/workload/arrivals/request_lengths.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 #include <tuple>
 #include <vector>
 
