@@ -1,7 +1,8 @@
 // The ways in which requests may run beside training, and what each was seen to cost and to give
 // on this job. A second of a request's work is a second of its kernels, each as short as it was
-// ever seen. A way's price is what training loses, and its time how long requests are there, for a
-// second of their work. Bubbles count: where requests are slow, more of them falls into bubbles.
+// ever seen. A way's time is how long requests take beside training for a second of their work; its
+// price is what training loses for it. Work in bubbles lowers the price: where requests are slow,
+// more of it falls into bubbles.
 //
 // The ladder leads from the cheapest way to faster ones, by what is gained for what is paid: a way
 // that is no faster than a cheaper one, or that a mixture of two others beats, is not on it. Its
@@ -35,20 +36,19 @@ class RequestWays {
 
   [[nodiscard]] const RequestWay& operator[](std::size_t way) const { return ways_[way]; }
 
-  /// A request was there for `time`, in this way; `beside`: while training computed. Old knowledge
-  /// fades, so that each way is tried again.
-  void pass(std::size_t way, Duration time, bool beside) {
-    seen_[way].there += to_seconds(time);
-    if (!beside) return;
+  /// A request was there in this way for `time`, in which training computed. Old knowledge fades, so
+  /// that each way is tried again.
+  void pass(std::size_t way, Duration time) {
     seen_[way].beside += to_seconds(time);
     beside_ += to_seconds(time);
     if (beside_ < kMemory) return;
     for (Seen& seen : seen_) seen.halve();
     beside_ = 0;
   }
-  /// A kernel of a request ended that takes `work` at least.
-  void end_kernel(std::size_t way, Duration work) {
+  /// A kernel of a request ended, whose shortest time is `work`; `beside`: while training computed.
+  void end_kernel(std::size_t way, Duration work, bool beside) {
     seen_[way].work += to_seconds(work);
+    if (beside) seen_[way].work_beside += to_seconds(work);
     work_ += to_seconds(work);
   }
   /// A kernel of training ended so much later than it does undisturbed.
@@ -116,19 +116,19 @@ class RequestWays {
   static constexpr double kFades = 0.9;
 
   struct Seen {  ///< seconds
-    double there = 0;
-    double beside = 0;
+    double beside = 0;       ///< of requests, while training computed
     double work = 0;
-    double late = 0;  ///< in this iteration
+    double work_beside = 0;  ///< of it, while training computed
+    double late = 0;         ///< in this iteration
     double lost = 0;
 
-    void halve() { there /= 2, beside /= 2, work /= 2, lost /= 2; }
-    [[nodiscard]] bool is_known(double tried) const { return beside >= tried && work > 0; }
+    void halve() { beside /= 2, work /= 2, work_beside /= 2, lost /= 2; }
+    [[nodiscard]] bool is_known(double tried) const { return beside >= tried && work_beside > 0; }
   };
 
   [[nodiscard]] bool is_known(std::size_t way) const { return seen_[way].is_known(kTried / 2); }
   [[nodiscard]] double time_of(std::size_t way) const {
-    return seen_[way].there / seen_[way].work;
+    return seen_[way].beside / seen_[way].work_beside;
   }
   [[nodiscard]] double price(std::size_t way) const {
     return seen_[way].work > 0 ? std::max(0.0, seen_[way].lost / seen_[way].work) : 0;

@@ -126,7 +126,9 @@ class SpecInf final : public Policy {
       }
     } else {
       const Duration work = work_.complete(completion, now);
-      if (blamed_ && is_online(completion.client)) ways_.end_kernel(*blamed_, work);
+      if (blamed_ && is_online(completion.client)) {
+        ways_.end_kernel(*blamed_, work, watch_.computes());
+      }
     }
     after_change(now, actions);
   }
@@ -243,7 +245,7 @@ class SpecInf final : public Policy {
 
   void note_requests(bool are_there, Instant now) {
     const bool were_there = ages_.is_there();
-    if (were_there && way_) ways_.pass(*way_, now - looked_, beside_);
+    if (were_there && beside_ && way_) ways_.pass(*way_, now - looked_);
     looked_ = now;
     if (were_there && !are_there) ways_.order();
     ages_.note(are_there, now);
