@@ -103,6 +103,11 @@ class RequestWays {
   }
   [[nodiscard]] std::span<const std::size_t> ladder() const { return ladder_; }
 
+  /// Seconds of training for a second of requests' work; 0: not known.
+  [[nodiscard]] double price(std::size_t way) const {
+    return seen_[way].work > 0 ? std::max(0.0, seen_[way].lost / seen_[way].work) : 0;
+  }
+
  private:
   /// A way is tried for so many seconds of requests beside training, and again when half of that
   /// has faded.
@@ -129,9 +134,6 @@ class RequestWays {
   [[nodiscard]] bool is_known(std::size_t way) const { return seen_[way].is_known(kTried / 2); }
   [[nodiscard]] double time_of(std::size_t way) const {
     return seen_[way].beside / seen_[way].work_beside;
-  }
-  [[nodiscard]] double price(std::size_t way) const {
-    return seen_[way].work > 0 ? std::max(0.0, seen_[way].lost / seen_[way].work) : 0;
   }
 
   /// Of ways that are as cheap, the fastest.

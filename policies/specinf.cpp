@@ -15,7 +15,7 @@
 // computes, on half. Each of the six ways is tried; by what it costs and gives some make a ladder
 // (request_ways.hpp). Its foot is the fastest that the budget pays for all requests. What is left
 // goes to old requests (request_ages.hpp): half of the age and the bucket's fill say how far up; in
-// debt the foot; owing a whole bucket bubbles only. Training is never held.
+// debt the foot, in deep debt bubbles only. Training is never held.
 // Offline fillers wait for requests.
 // Gate: launches that may be held `ask`; training's, and those of requests beside it, `tell`.
 // Memory: fillers have what training's peak leaves; what it frees in bubbles is not used.
@@ -54,6 +54,11 @@ constexpr std::int32_t kAfter = -1;  ///< less training's
 
 /// The ways of requests, to be tried in this order.
 constexpr RequestWay kWays[] = {{kAfter, 100}, {kAfter, 50}, {0, 100}, {0, 50}, {1, 100}, {1, 50}};
+
+/// Of a bucket, what new requests may owe and run beside training, and how much more for each usual
+/// age. Beyond, they have bubbles only.
+constexpr double kOwed = 0.3;
+constexpr double kOwedByAge = 0.4;
 
 class SpecInf final : public Policy {
  public:
@@ -255,7 +260,7 @@ class SpecInf final : public Policy {
   /// Nothing: bubbles only.
   [[nodiscard]] std::optional<std::size_t> way_for(Instant now) {
     const double fill = budget_.fill();
-    if (fill < -1) return std::nullopt;
+    if (fill < -kOwed - kOwedByAge * ages_.of(now)) return std::nullopt;
     if (fill <= 0) return ways_.at(0);
     if (const auto way = ages_.is_there() ? ways_.to_try() : std::nullopt) return way;
     return ways_.at(std::min(1.0, ages_.of(now) / 2 + fill));
