@@ -36,7 +36,7 @@ class RequestWays {
 
   [[nodiscard]] const RequestWay& operator[](std::size_t way) const { return ways_[way]; }
 
-  /// A request was there in this way for `time`, in which training computed. Old knowledge fades, so
+  /// A request was there in this way for `time`, in which training computed. Knowledge fades, so
   /// that each way is tried again.
   void pass(std::size_t way, Duration time) {
     seen_[way].beside += to_seconds(time);
