@@ -29,16 +29,19 @@ class FillerWork {
     ++launches_;
   }
 
-  void complete(const policy::CompletionInfo& completion, policy::Instant now) {
+  /// How long the kernel takes at least, if a launch has ended; else 0.
+  Duration complete(const policy::CompletionInfo& completion, policy::Instant now) {
     Queue& queue = queues_[completion.client.index()];
     const auto launch = std::ranges::find(queue, completion.launch, &Launch::number);
-    if (launch == queue.end() || --launch->operations > 0) return;
+    if (launch == queue.end() || --launch->operations > 0) return {};
     // A launch begins after the client's previous launch, or at its own call.
-    times_.observe(launch->key, now - std::max(launch->passed, queue.last_end));
+    const Duration shortest =
+        times_.observe(launch->key, now - std::max(launch->passed, queue.last_end));
     queue.last_end = now;
     queue.erase(launch);
     --launches_;
     plan_end(now);
+    return shortest;
   }
 
   void gone(ClientId client, policy::Instant now) {

@@ -19,6 +19,8 @@ class RequestAges {
     if (is_there && !began_) began_ = now;
   }
 
+  [[nodiscard]] bool is_there() const { return began_.has_value(); }
+
   /// The age of the present request; 0: there is none. Four of five requests ended at an age below
   /// 1. Nothing known: 1.
   [[nodiscard]] double of(policy::Instant now) const {

@@ -1,13 +1,17 @@
 // The ways in which requests may run beside training, and what each was seen to cost and to give
-// on this job, while training computes: its delay, and the time, for each kernel of the requests.
-// From the cheapest way the ladder leads to faster ones, by what is gained for what is paid: a way
-// that is no faster than a cheaper one, or that a mixture of two others beats, is not on it.
+// on this job. A second of a request's work is a second of its kernels, each as short as it was
+// ever seen. A way's time is how long requests take beside training for a second of their work; its
+// price is what training loses for it. Work in bubbles lowers the price: where requests are slow,
+// more of it falls into bubbles.
+//
+// The ladder leads from the cheapest way to faster ones, by what is gained for what is paid: a way
+// that is no faster than a cheaper one, or that a mixture of two others beats, is not on it. Its
+// foot is the fastest rung whose price, for all requests, is within the budget.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -24,48 +28,64 @@ struct RequestWay {
 
 class RequestWays {
  public:
-  /// How the ladder comes about.
-  enum class Ladder : std::uint8_t {
-    kGiven,     ///< all ways, in the order given
-    kMeasured,  ///< each is tried; until one is known, the first is taken for the cheapest
-  };
+  /// `share` of training's time may be lost.
+  explicit RequestWays(double share) : share_(share) {}
 
-  /// At least one way.
-  RequestWays(std::vector<RequestWay> ways, Ladder ladder)
-      : ways_(std::move(ways)), made_(ladder), seen_(ways_.size()), ladder_(ways_.size()) {
-    std::iota(ladder_.begin(), ladder_.end(), std::size_t{0});
-    order();
-  }
+  /// The first is taken for the cheapest until one is known.
+  void add(RequestWay way) { ways_.push_back(way), seen_.emplace_back(); }
 
-  [[nodiscard]] bool measures() const { return made_ == Ladder::kMeasured; }
   [[nodiscard]] const RequestWay& operator[](std::size_t way) const { return ways_[way]; }
 
-  /// Training computed for `time`, with a request beside it in this way. Old knowledge fades, so
+  /// A request was there in this way for `time`, in which training computed. Knowledge fades, so
   /// that each way is tried again.
   void pass(std::size_t way, Duration time) {
-    seen_[way].time += to_seconds(time);
-    all_ += to_seconds(time);
-    if (all_ < kMemory) return;
+    seen_[way].beside += to_seconds(time);
+    beside_ += to_seconds(time);
+    if (beside_ < kMemory) return;
     for (Seen& seen : seen_) seen.halve();
-    all_ = 0;
+    beside_ = 0;
   }
-  /// And a kernel of the requests ended.
-  void end_kernel(std::size_t way) { seen_[way].kernels += 1; }
+  /// A kernel of a request ended, whose shortest time is `work`; `beside`: while training computed.
+  void end_kernel(std::size_t way, Duration work, bool beside) {
+    seen_[way].work += to_seconds(work);
+    if (beside) seen_[way].work_beside += to_seconds(work);
+    work_ += to_seconds(work);
+  }
   /// A kernel of training ended so much later than it does undisturbed.
-  void delay(std::size_t way, Duration late) { seen_[way].delay += to_seconds(late); }
+  void delay(std::size_t way, Duration late) { seen_[way].late += to_seconds(late); }
+
+  /// An iteration of training lost `loss`; nothing: not known. The job's other ranks add to what is
+  /// seen here: each way lost in proportion to its delay.
+  void end_iteration(std::optional<Duration> loss) {
+    double late = 0;
+    for (const Seen& seen : seen_) late += seen.late;
+    double scale = std::clamp(lost_ / late_, 0.0, kMostScale);
+    if (loss && late > 0) {
+      scale = std::clamp(to_seconds(*loss) / late, -kMostScale, kMostScale);
+      lost_ = kFades * lost_ + scale * late;
+      late_ = kFades * late_ + late;
+    }
+    for (Seen& seen : seen_) seen.lost += scale * std::exchange(seen.late, 0);
+  }
+
+  /// Time passed in which requests may have come.
+  void elapse(Duration time) {
+    elapsed_ += to_seconds(time);
+    if (elapsed_ >= kMemory) elapsed_ /= 2, work_ /= 2;
+  }
 
   /// Makes the ladder from what is known now.
   void order() {
-    if (!measures()) return;
     ladder_.assign(1, cheapest());
     while (const std::optional<std::size_t> next = next_rung(ladder_.back())) {
       ladder_.push_back(*next);
     }
+    foot_ = ladder_.size() - 1;
+    while (foot_ > 0 && price(ladder_[foot_]) * work_ > share_ * elapsed_) --foot_;
   }
 
   /// A way that is hardly known. When it is known, the ladder is made anew.
   [[nodiscard]] std::optional<std::size_t> to_try() {
-    if (!measures()) return std::nullopt;
     if (trying_ && seen_[*trying_].is_known(kTried)) {
       trying_.reset();
       order();
@@ -76,48 +96,44 @@ class RequestWays {
     return trying_;
   }
 
-  /// The ways that are worth their price, the cheapest first. At least one.
+  /// The way at a height from the foot of the ladder, 0, to its top, 1.
+  [[nodiscard]] std::size_t at(double height) const {
+    const std::size_t rungs = ladder_.size() - 1 - foot_;
+    return ladder_[foot_ + static_cast<std::size_t>(height * static_cast<double>(rungs))];
+  }
   [[nodiscard]] std::span<const std::size_t> ladder() const { return ladder_; }
 
-  /// Training's delay in seconds for a kernel of the requests. A higher priority is no cheaper; one
-  /// before training delays its peers, too, which this GPU does not see.
+  /// Seconds of training for a second of requests' work; 0: not known.
   [[nodiscard]] double price(std::size_t way) const {
-    double price = seen_[way].price();
-    for (std::size_t other = 0; other < ways_.size(); ++other) {
-      const bool below = ways_[other].percentage == ways_[way].percentage &&
-                         ways_[other].priority < ways_[way].priority;
-      const double step = ways_[way].priority > 0 ? kPeers : 1;
-      if (below && is_known(other)) price = std::max(price, step * seen_[other].price());
-    }
-    return price;
+    return seen_[way].work > 0 ? std::max(0.0, seen_[way].lost / seen_[way].work) : 0;
   }
 
  private:
-  /// A way is tried for so many seconds of requests, and again when half of that has faded.
+  /// A way is tried for so many seconds of requests beside training, and again when half of that
+  /// has faded.
   static constexpr double kTried = 0.5;
   static constexpr double kMemory = 60;  ///< likewise, of all ways
-  static constexpr double kLeastKernels = 20;
   /// What is nearer to 1 is the same: so much is noise in half a second.
   static constexpr double kFaster = 0.96;
-  /// Jobs of four ranks lose 1.2 to 1.6 times as much to requests before training as this delay
-  /// says, against requests after it (`mps` with priority in the cells dp/bert-base/*).
-  static constexpr double kPeers = 1.2;
+  /// A loss of more times the delay seen has other causes: TrainingBudget's bound for ranks.
+  static constexpr double kMostScale = 16;
+  /// The weight of an iteration, relative to the next one: about ten iterations count.
+  static constexpr double kFades = 0.9;
 
-  struct Seen {
-    double time = 0;  ///< seconds
-    double kernels = 0;
-    double delay = 0;  ///< seconds
+  struct Seen {  ///< seconds
+    double beside = 0;       ///< of requests, while training computed
+    double work = 0;
+    double work_beside = 0;  ///< of it, while training computed
+    double late = 0;         ///< in this iteration
+    double lost = 0;
 
-    void halve() { time /= 2, kernels /= 2, delay /= 2; }
-    [[nodiscard]] bool is_known(double time_tried) const {
-      return time >= time_tried && kernels >= kLeastKernels;
-    }
-    [[nodiscard]] double price() const { return kernels > 0 ? std::max(0.0, delay / kernels) : 0; }
+    void halve() { beside /= 2, work /= 2, work_beside /= 2, lost /= 2; }
+    [[nodiscard]] bool is_known(double tried) const { return beside >= tried && work_beside > 0; }
   };
 
   [[nodiscard]] bool is_known(std::size_t way) const { return seen_[way].is_known(kTried / 2); }
   [[nodiscard]] double time_of(std::size_t way) const {
-    return seen_[way].time / seen_[way].kernels;
+    return seen_[way].beside / seen_[way].work_beside;
   }
 
   /// Of ways that are as cheap, the fastest.
@@ -149,12 +165,17 @@ class RequestWays {
     return next;
   }
 
+  double share_;
   std::vector<RequestWay> ways_;
-  Ladder made_;
   std::vector<Seen> seen_;
-  double all_ = 0;  ///< seconds of requests since knowledge was halved last
+  double beside_ = 0;  ///< seconds of requests since knowledge was halved last
+  double lost_ = 0.1;  ///< seconds lost in recent iterations, older ones weighing less
+  double late_ = 0.1;  ///< seconds of delay seen, likewise
+  double work_ = 0;    ///< seconds of requests' work within elapsed_
+  double elapsed_ = 0;
   std::optional<std::size_t> trying_;
-  std::vector<std::size_t> ladder_;
+  std::vector<std::size_t> ladder_ = {0};
+  std::size_t foot_ = 0;  ///< of ladder_
 };
 
 }  // namespace bubblesim::policies

@@ -11,12 +11,11 @@
 // the next look and one kernel: peers that lost time end bubbles early.
 // Guarantee (training_budget.hpp, training_pace.hpp): work in training's way passes only if it is
 // worth its cost while the bucket lasts; what gains little passes only while it is full.
-// Requests have bubbles only, or run beside training: after it, equal or before it by priority. The
-// sum of age (request_ages.hpp) and the bucket's fill in units of kBuysAge says which: 0 after, 1
-// equal, 2 before; in debt after; below 0 bubbles only; owing a whole bucket none runs. So spending
-// settles at the budget, on the oldest requests. Training is never held. `priority: measured`: on
-// all SMs or, while training computes, on half; each of the six is tried, and by what it costs and
-// gives some make the ladder (request_ways.hpp), whose top is 2; bubbles only from -kOwed on.
+// Requests run beside training: after it, equal or before it by priority, on all SMs or, while it
+// computes, on half. Each of the six ways is tried; by what it costs and gives some make a ladder
+// (request_ways.hpp). Its foot is the fastest that the budget pays for all requests. What is left
+// goes to old requests (request_ages.hpp): half of the age and the bucket's fill say how far up; in
+// debt the foot, in deep debt bubbles only. Training is never held.
 // Offline fillers wait for requests.
 // Gate: launches that may be held `ask`; training's, and those of requests beside it, `tell`.
 // Memory: fillers have what training's peak leaves; what it frees in bubbles is not used.
@@ -53,18 +52,13 @@ using namespace std::chrono_literals;
 constexpr std::int32_t kTrainingsPriority = 1;
 constexpr std::int32_t kAfter = -1;  ///< less training's
 
-/// So much of the bucket is worth one usual age of a request; twice as much is less than full, so
-/// that who can afford the dearest way has it whenever it is needed.
-constexpr double kBuysAge = 0.4;
-/// By measured prices, young requests have bubbles only when so much of a bucket is owed.
-constexpr double kOwed = 0.3;
+/// The ways of requests, to be tried in this order.
+constexpr RequestWay kWays[] = {{kAfter, 100}, {kAfter, 50}, {0, 100}, {0, 50}, {1, 100}, {1, 50}};
 
-RequestWays ways_of_requests(const std::string& priority, bool changes) {
-  using enum RequestWays::Ladder;
-  if (priority == "fixed" || !changes) return {{{kAfter, 100}}, kGiven};
-  if (priority == "changes") return {{{kAfter, 100}, {0, 100}, {1, 100}}, kGiven};
-  return {{{kAfter, 100}, {kAfter, 50}, {0, 100}, {0, 50}, {1, 100}, {1, 50}}, kMeasured};
-}
+/// Of a bucket, what new requests may owe and run beside training, and how much more for each usual
+/// age. Beyond, they have bubbles only.
+constexpr double kOwed = 0.3;
+constexpr double kOwedByAge = 0.4;
 
 class SpecInf final : public Policy {
  public:
@@ -74,23 +68,31 @@ class SpecInf final : public Policy {
         turn_(given.duration("turn")),
         look_(given.duration("look")),
         linger_(given.duration("linger")),
-        priority_(given.text("priority")),
+        changes_(given.text("priority") == "changes"),
         one_process_(given.text("sharing") == "one_process"),
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
         watch_(given.duration("first")),
         work_(0, given.duration("first")),
-        budget_({given.number("budget"), given.duration("horizon")}),
-        pace_(given.duration("reference")) {}
+        terms_{given.number("budget"), given.duration("horizon")},
+        budget_(terms_),
+        pace_(given.duration("reference")),
+        ways_(terms_.share) {}
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
     for (const ClientInfo& client : clients.subspan(1)) fillers_.push_back(client.id);
     std::ranges::stable_partition(fillers_, [this](ClientId id) { return is_online(id); });
-    ways_ = ways_of_requests(priority_, gpu.priority_changes);
+    const bool changes = changes_ && gpu.priority_changes;
+    for (const RequestWay way : std::span(kWays).first(changes ? std::size(kWays) : 1)) {
+      ways_.add(way);
+    }
     work_ = FillerWork(clients.size(), first_);
+    // Beside requests the bucket begins full, and holds half: spending settles from above.
+    if (!fillers_.empty() && is_online(fillers_.front())) {
+      budget_ = TrainingBudget({terms_.share, terms_.horizon / 2});
+      budget_.fill_up();
+    }
     budget_.see_ranks(clients.front().ranks);
-    // Beside requests the bucket begins full: spending settles from above.
-    if (!fillers_.empty() && is_online(fillers_.front())) budget_.fill_up();
     return {one_process_ ? SharingMode::kSpatial : SharingMode::kMps};
   }
 
@@ -128,8 +130,10 @@ class SpecInf final : public Policy {
         disturbed_ = !work_.empty();
       }
     } else {
-      work_.complete(completion, now);
-      if (blamed_ && watch_.computes() && is_online(completion.client)) ways_.end_kernel(*blamed_);
+      const Duration work = work_.complete(completion, now);
+      if (blamed_ && is_online(completion.client)) {
+        ways_.end_kernel(*blamed_, work, watch_.computes());
+      }
     }
     after_change(now, actions);
   }
@@ -179,7 +183,7 @@ class SpecInf final : public Policy {
   void pass_filler(const LaunchInfo& launch, Instant now) {
     if (watch_.computes() && work_.empty()) budget_.pass({}, turn_);
     turned_ |= !watch_.computes();
-    disturbed_ |= ways_.measures() && watch_.computes();
+    disturbed_ |= is_online(launch.client) && watch_.computes();
     blamed_ = way_;
     work_.pass(launch, now);
     filled_ = true;
@@ -197,6 +201,7 @@ class SpecInf final : public Policy {
 
   void pass_time(Instant now) {
     const Duration time = now - std::exchange(last_, now);
+    if (!pace_.measures(now)) ways_.elapse(time);
     budget_.pass(time, watch_.computes() && !work_.empty() ? time : Duration{});
   }
 
@@ -206,6 +211,7 @@ class SpecInf final : public Policy {
     const std::optional<Duration> loss =
         pace_.end_iteration(filled_, {exposed, budget_.charged(), 2 * budget_.most()}, now);
     budget_.end_iteration(loss);
+    ways_.end_iteration(loss);
     budget_.see_iteration(pace_.reference().value_or(Duration{}), pace_.spread());
     filled_ = !work_.empty();
   }
@@ -226,7 +232,7 @@ class SpecInf final : public Policy {
     note_requests(!pace_.measures(now) && serves(now, actions), now);
     way_ = way_for(now);
     if (!work_.empty()) blamed_ = way_;
-    beside_ = there_ && watch_.computes() ? way_ : std::nullopt;
+    beside_ = watch_.computes();
     const bool asks = !way_ || pace_.measures(now);
     const RequestWay has{way_ ? ways_[*way_].priority : kAfter,
                          way_ && watch_.computes() ? ways_[*way_].percentage : 100};
@@ -243,9 +249,10 @@ class SpecInf final : public Policy {
   }
 
   void note_requests(bool are_there, Instant now) {
-    if (beside_) ways_.pass(*beside_, now - looked_);
+    const bool were_there = ages_.is_there();
+    if (were_there && beside_ && way_) ways_.pass(*way_, now - looked_);
     looked_ = now;
-    if (std::exchange(there_, are_there) && !are_there) ways_.order();
+    if (were_there && !are_there) ways_.order();
     ages_.note(are_there, now);
   }
 
@@ -253,14 +260,10 @@ class SpecInf final : public Policy {
   /// Nothing: bubbles only.
   [[nodiscard]] std::optional<std::size_t> way_for(Instant now) {
     const double fill = budget_.fill();
-    const double patience = ages_.of(now) + fill / kBuysAge;
-    const double owed = ways_.measures() ? kOwed : 0;
-    if (patience < -owed / kBuysAge || budget_.is_overdrawn()) return std::nullopt;
-    const std::span<const std::size_t> ladder = ways_.ladder();
-    if (fill <= 0) return ladder.front();
-    if (const auto way = there_ ? ways_.to_try() : std::nullopt) return way;
-    const double rung = std::min(patience / 2, 1.0) * static_cast<double>(ladder.size() - 1);
-    return ladder[static_cast<std::size_t>(rung)];
+    if (fill < -kOwed - kOwedByAge * ages_.of(now)) return std::nullopt;
+    if (fill <= 0) return ways_.at(0);
+    if (const auto way = ages_.is_there() ? ways_.to_try() : std::nullopt) return way;
+    return ways_.at(std::min(1.0, ages_.of(now) / 2 + fill));
   }
 
   /// How much of fillers' work may be outstanding in this bubble.
@@ -327,13 +330,15 @@ class SpecInf final : public Policy {
   Duration turn_;
   Duration look_;
   Duration linger_;
-  std::string priority_;
+  bool changes_;
   bool one_process_;
   Bytes reserve_;
   TrainingWatch watch_;
   FillerWork work_;
+  BudgetConstants terms_;
   TrainingBudget budget_;
   TrainingPace pace_;
+  RequestWays ways_;
   std::vector<Role> roles_;
   std::vector<ClientId> fillers_;  ///< online ones first
   bool serves_ = false;     ///< an online filler was admitted
@@ -341,10 +346,8 @@ class SpecInf final : public Policy {
   RequestWay has_{kAfter, 100};
   std::optional<std::size_t> way_;     ///< of requests, now; nothing: bubbles only
   std::optional<std::size_t> blamed_;  ///< while their work was on the GPU last
-  std::optional<std::size_t> beside_;  ///< of a request while training computes, since looked_
-  RequestWays ways_ = ways_of_requests("fixed", false);
+  bool beside_ = false;                ///< training computed when last looked
   RequestAges ages_;
-  bool there_ = false;  ///< a request was, when last looked
   Instant looked_{};
   bool filled_ = false;     ///< fillers ran, or held training, in this iteration
   bool turned_ = false;     ///< and since training computed last
@@ -370,7 +373,8 @@ PolicySpec specinf_spec() {
                      {"", "Of training's throughput, that fillers may cost.",
                       "reconstructed: the abstract says guaranteed"}),
       declare_duration("horizon", 10s, 1ms, 1000s,
-                       {"", "The budget of so long may be spent at once.", ours}),
+                       {"", "The budget of so long may be spent at once; beside requests of half.",
+                        ours}),
       declare_duration("first", 100us, 1us, 1s,
                        {"", "Fillers' work outstanding when a bubble of unknown length begins.",
                         ours}),
@@ -383,9 +387,9 @@ PolicySpec specinf_spec() {
                        {"", "A held launch looks again at least so often; in bubbles, fillers have"
                             " so much work outstanding, and the kernel behind it.",
                         ours}),
-      declare_choice("priority", {"changes", "measured", "fixed"},
-                     {"", "Of requests: as the budget allows; so, on all SMs or half, by what each"
-                          " was seen to cost; below training's.",
+      declare_choice("priority", {"changes", "fixed"},
+                     {"", "Of requests: as the budget allows, by what each was seen to cost; below"
+                          " training's.",
                       ours}),
       declare_choice("sharing", {"mps", "one_process"},
                      {"", "Fillers are processes of their own, or streams of training's.", ours}),
@@ -409,7 +413,7 @@ PolicySpec specinf_spec() {
   spec.demands = {{SystemFeature::kMps, "sharing", {"mps"}},
                   {SystemFeature::kOneProcess, "sharing", {"one_process"}},
                   {SystemFeature::kLaunchInterception},
-                  {SystemFeature::kChangingPriority, "priority", {"changes", "measured"}}};
+                  {SystemFeature::kChangingPriority, "priority", {"changes"}}};
   spec.training_gate = [](const ParameterSet&) { return TrainingGate::kTells; };
   spec.not_searched = {"reserve_mib", "ask", "tell"};
   spec.settling = [](const ParameterSet& given, Duration iteration) {

@@ -102,8 +102,8 @@ struct RecordedIteration {
 /// The pass of one rank.
 struct RankPass {
   bool marked = false;
-  std::uint32_t thread = 0;  ///< the thread of these iterations, into threads; without numbers:
-                             ///< none
+  std::uint32_t thread = 0;  ///< of these iterations, an index into the rank's threads; their
+                             ///< count: none
   std::vector<RecordedIteration> recorded;
   std::size_t first = 0;     ///< the first one used, into `recorded`
   std::size_t count = 0;     ///< number used, consecutive; 0 without any device operation

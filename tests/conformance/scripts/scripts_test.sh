@@ -83,7 +83,6 @@ expect 'check-clients names a program that is not there' 2 '/no/such cannot be r
 # Stands in for the program: simulates nothing, and prints aims as `validate` does.
 cat >"$work/bin/bubblesim" <<'STUB'
 #!/usr/bin/env bash
-[ "$1" != policies ] || printf '[{"parameters": [{"name": "priority", "allowed": "high | low"}]}]'
 [ "$1" = validate ] || exit 0
 printf 'latency_p95        <= 10 %%      %s   beside: MISSED: 3\norder\n' "$AIM"
 STUB
@@ -93,8 +92,6 @@ expect 'check-measured ends with the aims that are missed' 1 \
   "$root/scripts/check-measured" --bubblesim "$work/bin/bubblesim" --out "$work/measured"
 expect 'check-measured says that aims are met' 0 'met: 9.00' env AIM='met: 9.00' \
   "$root/scripts/check-measured" --bubblesim "$work/bin/bubblesim" --out "$work/measured"
-expect 'judge-specinf names the priorities of the program' 2 "'odd'; allowed: high, low" \
-  env BUBBLESIM="$work/bin/bubblesim" "$root/scripts/judge-specinf" --priority odd
 expect 'test-packages has a help' 0 'clean root of Debian 12' "$root/scripts/test-packages" --help
 expect 'test-packages names a build that is not there' 2 'no CPackConfig.cmake in /no/such' \
   "$root/scripts/test-packages" /no/such

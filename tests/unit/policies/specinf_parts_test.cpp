@@ -94,60 +94,97 @@ TEST(request_ages, are_in_units_of_what_four_of_five_do_not_exceed) {
   EXPECT_NEAR(ages.of(95ms), 1.1, 1e-6);
 }
 
-/// `kernels` of requests in `way` took 1 s, and delayed training by `delay`.
-void see(RequestWays& ways, std::size_t way, int kernels, Duration delay) {
+/// Beside training requests took 1 s in `way` for `work`; an iteration lost `loss`, all seen here.
+void see(RequestWays& ways, std::size_t way, Duration work, Duration loss) {
   ways.pass(way, 1s);
-  for (int i = 0; i < kernels; ++i) ways.end_kernel(way);
-  ways.delay(way, delay);
+  ways.end_kernel(way, work, true);
+  ways.delay(way, loss);
+  ways.end_iteration(loss);
   ways.order();
 }
 
-/// A kernel takes 10 ms after training on all SMs and delays it by 4 ms; 11 ms and 3 ms on half;
-/// 5 ms and 5 ms at training's priority. From the second 1 ms costs 1 ms, to the third 2 ms cost 6.
+/// After training, after it on half of the SMs, and equal.
+RequestWays three_ways(double share) {
+  RequestWays ways(share);
+  for (const RequestWay way : {RequestWay{-1, 100}, RequestWay{-1, 50}, RequestWay{0, 100}}) {
+    ways.add(way);
+  }
+  return ways;
+}
+
+/// A second of work takes 10 s after training and costs 0.4 s; 11.1 s and 0.3 s on half; 5 s and
+/// 0.5 s at training's priority. From the second 1.1 s cost 0.1 s, to the third 6.1 s cost 0.2 s.
 TEST(request_ways, climb_from_the_cheapest_by_what_is_gained_for_the_price) {
-  RequestWays ways({{-1, 100}, {-1, 50}, {0, 100}}, RequestWays::Ladder::kMeasured);
+  RequestWays ways = three_ways(1);
   EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0));
-  see(ways, 0, 100, 400ms);
+  see(ways, 0, 100ms, 40ms);
   EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0));
-  see(ways, 2, 200, 1s);
+  see(ways, 2, 200ms, 100ms);
   EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0, 2));
-  see(ways, 1, 90, 270ms);
+  see(ways, 1, 90ms, 27ms);
   EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(1, 2));
-  EXPECT_DOUBLE_EQ(ways.price(1), 0.003);
+  EXPECT_DOUBLE_EQ(ways.price(1), 0.3);
 }
 
-/// Half of the SMs delay training by 3.9 ms instead of 4, which is noise: the faster one is the
-/// cheapest.
+/// 0.39 s for a second of work instead of 0.4 is noise: the faster one is the cheapest.
 TEST(request_ways, take_the_faster_of_two_that_are_as_cheap) {
-  RequestWays ways({{-1, 100}, {-1, 50}}, RequestWays::Ladder::kMeasured);
-  see(ways, 0, 100, 400ms);
-  see(ways, 1, 80, 312ms);
+  RequestWays ways = three_ways(1);
+  see(ways, 0, 100ms, 40ms);
+  see(ways, 1, 80ms, 31200us);
   EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0));
 }
 
-/// Requests before training delay it by 3 ms here, and its peers besides: they are no cheaper than
-/// 1.2 times those after it, 4.8 ms.
-TEST(request_ways, cost_no_less_at_a_higher_priority) {
-  RequestWays ways({{-1, 100}, {0, 100}, {1, 100}}, RequestWays::Ladder::kMeasured);
-  see(ways, 0, 100, 400ms);
-  see(ways, 1, 100, 200ms);
-  see(ways, 2, 1000, 3s);
-  EXPECT_DOUBLE_EQ(ways.price(1), 0.004);
-  EXPECT_DOUBLE_EQ(ways.price(2), 0.0048);
-  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0, 2));
+/// 100 ms and 200 ms of work: in 10 s the third way costs 0.5 x 3 % of the time, in 5 s twice that.
+TEST(request_ways, begin_with_the_fastest_that_the_budget_pays_for_all) {
+  RequestWays ways = three_ways(0.02);
+  ways.elapse(5s);
+  see(ways, 0, 100ms, 40ms);
+  see(ways, 2, 200ms, 100ms);
+  EXPECT_EQ(ways.at(0), 0U);
+  EXPECT_EQ(ways.at(0.9), 0U);
+  EXPECT_EQ(ways.at(1), 2U);
+  ways.elapse(5s);
+  ways.order();
+  EXPECT_EQ(ways.at(0), 2U);
+}
+
+/// Work in bubbles is work, and takes no time beside training: 100 ms of 200 halve the price.
+TEST(request_ways, cost_less_the_more_of_them_is_in_bubbles) {
+  RequestWays ways = three_ways(1);
+  see(ways, 0, 100ms, 40ms);
+  see(ways, 2, 100ms, 50ms);
+  ways.end_kernel(2, 100ms, false);
+  ways.order();
+  EXPECT_DOUBLE_EQ(ways.price(2), 0.25);
+  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(2));
+}
+
+/// 10 ms of delay were seen here, and the iteration lost 30. 100 ms were believed to cost as much,
+/// of which nine tenths count: where the loss is not known, 10 ms cost 10 x (90 + 30) / (90 + 10).
+TEST(request_ways, cost_what_iterations_lost) {
+  RequestWays ways = three_ways(1);
+  ways.end_kernel(0, 100ms, true);
+  ways.delay(0, 10ms);
+  ways.end_iteration(30ms);
+  EXPECT_DOUBLE_EQ(ways.price(0), 0.3);
+  ways.delay(0, 10ms);
+  ways.end_iteration(std::nullopt);
+  EXPECT_DOUBLE_EQ(ways.price(0), 0.42);
 }
 
 /// Half a second each; nothing more, until a minute of requests has passed: then half is forgotten,
 /// and half again, and who has been seen least is tried again, for as long as at first.
 TEST(request_ways, are_tried_and_tried_again) {
-  RequestWays ways({{-1, 100}, {0, 100}}, RequestWays::Ladder::kMeasured);
+  RequestWays ways(1);
+  ways.add({-1, 100});
+  ways.add({0, 100});
   EXPECT_EQ(ways.to_try(), 0U);
-  see(ways, 0, 100, {});
+  see(ways, 0, 1s, {});
   EXPECT_EQ(ways.to_try(), 1U);
   ways.pass(1, 400ms);
   EXPECT_EQ(ways.to_try(), 1U);
   ways.pass(1, 100ms);
-  for (int i = 0; i < 60; ++i) ways.end_kernel(1);
+  ways.end_kernel(1, 60ms, true);
   EXPECT_EQ(ways.to_try(), std::nullopt);
   ways.pass(0, 60s);
   EXPECT_EQ(ways.to_try(), std::nullopt);
@@ -155,13 +192,6 @@ TEST(request_ways, are_tried_and_tried_again) {
   EXPECT_EQ(ways.to_try(), 1U);
   ways.pass(1, 300ms);
   EXPECT_EQ(ways.to_try(), 1U);
-}
-
-TEST(request_ways, are_all_had_in_the_order_given) {
-  RequestWays ways({{-1, 100}, {0, 100}}, RequestWays::Ladder::kGiven);
-  see(ways, 1, 1000, {});
-  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0, 1));
-  EXPECT_EQ(ways.to_try(), std::nullopt);
 }
 
 /// 2 % of 1 s are there at once, and no more come in; a quarter spent leaves three.
