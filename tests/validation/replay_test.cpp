@@ -4,8 +4,9 @@
 //
 // As a program of its own it prints the errors: `validation_replay --table DATA_DIR`
 // (scripts/validate-replay).
-#include <cstdio>
 #include <gtest/gtest.h>
+
+#include <cstdio>
 #include <string_view>
 
 #include "tests/validation/replay_table.hpp"

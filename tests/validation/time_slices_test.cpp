@@ -1,9 +1,10 @@
 // Time slices of the V100's device file against what others measured on a GV100 without MPS
 // (XSched's artifact, OSDI 2025: results/fig7 and fig11). Programs are reduced to what slices see:
 // how long they keep the GPU, and how long their host leaves it.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <functional>
-#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,8 @@
 // bubblesim capture from end to end: the program, the real recorder, a job whose driver and CUPTI
 // are stand-ins (tests/fakes). The recorder is the one of the build tree, found by itself.
-#include <filesystem>
 #include <gmock/gmock.h>
+
+#include <filesystem>
 
 #include "tests/conformance/app/command.hpp"
 

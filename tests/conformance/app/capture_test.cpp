@@ -1,10 +1,11 @@
 // bubblesim capture with jobs that need no GPU, and with a recorder that the test plays. What a
 // real recorder does: tests/unit/capture/process.
-#include <csignal>
-#include <filesystem>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
 
 #include "tests/conformance/app/command.hpp"
 #include "tests/unit/capture/control/fake_recorder.hpp"

@@ -1,10 +1,11 @@
 // Checks of a Chrome trace file as Perfetto reads it.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <gtest/gtest.h>
 #include <map>
 #include <utility>
 #include <vector>

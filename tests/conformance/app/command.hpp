@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gmock/gmock.h>
+
 #include <string>
 #include <vector>
 

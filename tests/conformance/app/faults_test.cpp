@@ -1,7 +1,8 @@
 // Input faults: exit code 2, nothing on standard output, a message that says what was found and
 // what is allowed.
-#include <filesystem>
 #include <gmock/gmock.h>
+
+#include <filesystem>
 
 #include "tests/conformance/app/command.hpp"
 #include "tests/conformance/app/doubtful_trace.hpp"

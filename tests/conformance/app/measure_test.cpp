@@ -1,8 +1,9 @@
 // bubblesim measure: real processes on a fake GPU give what a simulation gives; what cannot be
 // measured is said before anything starts.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cmath>
-#include <gmock/gmock.h>
 #include <set>
 #include <sstream>
 

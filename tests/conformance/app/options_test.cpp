@@ -1,5 +1,6 @@
 // Options that no example shows: what each of them changes.
 #include <gmock/gmock.h>
+
 #include <string>
 
 #include "tests/conformance/app/command.hpp"

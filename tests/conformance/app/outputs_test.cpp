@@ -1,6 +1,7 @@
 // What import, inspect, export, policies and devices print and write.
-#include <filesystem>
 #include <gmock/gmock.h>
+
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // bubblesim run: a table, JSON or CSV on standard output, files in --out, the same bytes each time.
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 #include <iterator>
 
 #include "tests/conformance/app/chrome_file.hpp"

@@ -4,6 +4,7 @@
 // Peers have been seen to lose the order after a removal (docs of the ns-3 heap scheduler's
 // Remove), so removal, and order after removal, get cases of their own.
 #include <gtest/gtest.h>
+
 #include <numeric>
 #include <set>
 #include <utility>

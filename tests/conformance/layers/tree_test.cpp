@@ -1,7 +1,8 @@
 // The tree as it is, held to the rules. A failure lists every breach.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <iterator>
 #include <map>
 

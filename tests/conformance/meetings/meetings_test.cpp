@@ -1,9 +1,10 @@
 // Who meets whom, by recorder: the table of TABLE.md, and what follows from it for other ranks.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <map>
 #include <string>
 #include <vector>

@@ -1,8 +1,9 @@
 #include "tests/conformance/meetings/recorders.hpp"
 
 #include <gtest/gtest.h>
-#include <set>
 #include <sqlite3.h>
+
+#include <set>
 
 #include "tests/unit/traces/import/nsys_samples.hpp"
 #include "traces/format/trace_writer.hpp"

@@ -3,6 +3,7 @@
 #include "sim/plugin/load_policies.hpp"
 
 #include <gmock/gmock.h>
+
 #include <optional>
 
 #include "policies/builtin.hpp"

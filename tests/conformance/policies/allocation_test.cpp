@@ -1,7 +1,8 @@
 // Launches that pass at once, and ticks, allocate nothing. Its own executable, as it replaces the
 // allocation functions.
-#include <cstdlib>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 #include <new>
 
 #include "policies/builtin.hpp"

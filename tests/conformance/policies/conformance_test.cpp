@@ -1,7 +1,8 @@
 // What every policy must keep to, whatever it decides. Scenarios: training that launches for half
 // a second and then stops, beside fillers of every kind.
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"

@@ -2,6 +2,7 @@
 // (tests/golden/filling/small_job.hpp: 7 ms an iteration, A, B, a collective, C) beside an offline
 // and an online filler, for 2 s.
 #include <gtest/gtest.h>
+
 #include <string>
 #include <utility>
 #include <vector>

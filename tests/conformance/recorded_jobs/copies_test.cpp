@@ -1,9 +1,10 @@
 // Files that say the same import the same, byte for byte of the .btr file: laid out otherwise,
 // compressed otherwise, with the events in another order. A generated job, the project's samples,
 // and the recorded jobs of the data folder.
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <functional>
-#include <gtest/gtest.h>
 #include <utility>
 
 #include "sim/run/load_trace.hpp"

@@ -1,6 +1,7 @@
 // Generated jobs, whose true iteration time is known: every way of asking gives it, and what the
 // job hangs on is what it was made to hang on.
 #include <gtest/gtest.h>
+
 #include <ostream>
 
 #include "tests/conformance/recorded_jobs/generated_job.hpp"

@@ -3,9 +3,10 @@
 // kernels, host and link.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstdint>
-#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,8 @@
 // Under every policy, offline and online: what a row says that was served is what the filler's
 // passes served.
-#include <cstdint>
 #include <gtest/gtest.h>
+
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>

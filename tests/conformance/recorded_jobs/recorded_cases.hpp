@@ -1,11 +1,12 @@
 // Parametrised test cases, one a recorded job.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <gtest/gtest.h>
 #include <string>
 #include <utility>
 #include <vector>

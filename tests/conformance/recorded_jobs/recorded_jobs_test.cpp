@@ -3,11 +3,12 @@
 //
 // As a program of its own it prints the figures: `conformance_recorded_jobs --table DATA_DIR
 // [TSV_FILE]` (scripts/check-recorded-jobs).
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <iterator>
 #include <string_view>
 #include <vector>

@@ -1,15 +1,16 @@
 // configs/schema is what the declarations of the readers say, and an independent validator agrees
 // with the readers by it: it accepts what they accept, and refuses what is plainly broken.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 

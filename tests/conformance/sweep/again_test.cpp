@@ -1,6 +1,7 @@
 // What a second start does: only what is new or changed; and what does not change results at all.
-#include <filesystem>
 #include <gmock/gmock.h>
+
+#include <filesystem>
 
 #include "tests/conformance/sweep/running_program.hpp"
 #include "tests/conformance/sweep/sweep_place.hpp"

@@ -1,6 +1,7 @@
 // Runs that end the process are found out, and the rest of the sweep is done without them.
-#include <filesystem>
 #include <gmock/gmock.h>
+
+#include <filesystem>
 
 #include "tests/conformance/sweep/running_program.hpp"
 #include "tests/conformance/sweep/sweep_place.hpp"

@@ -1,7 +1,8 @@
 // A sweep that is killed or interrupted and started again ends as if nothing had happened.
+#include <gmock/gmock.h>
+
 #include <chrono>
 #include <csignal>
-#include <gmock/gmock.h>
 #include <random>
 #include <thread>
 

@@ -1,7 +1,8 @@
 // The sweeps that a user starts from: each is planned whole, and some of its runs are done, made
 // short.
-#include <filesystem>
 #include <gmock/gmock.h>
+
+#include <filesystem>
 #include <map>
 
 #include "tests/conformance/sweep/sweep_place.hpp"

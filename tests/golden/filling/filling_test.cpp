@@ -26,10 +26,11 @@
 //   5 - 7. 0.6 of 2 less 0.1 is 1.1: one F fits; 0.6 of 1 less 0.1 is 0.5: none. Training is as
 //   alone. F 2 - 3, 5 - 6, 9 - 10, 12 - 13 on GPU 0, two of them on GPU 1: 6 passes; held are
 //   these and one more each: 8. GPU 0: bubble 8, F in 4 of it; busy 11 + 2 (5 - 6, 12 - 13).
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <sstream>
 #include <string_view>
 #include <tuple>

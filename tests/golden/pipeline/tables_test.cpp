@@ -1,6 +1,7 @@
 // Each table of this folder, made again: the same bytes. And read back: the same schedule.
-#include <fstream>
 #include <gtest/gtest.h>
+
+#include <fstream>
 #include <sstream>
 
 #include "sim/pipeline/check.hpp"

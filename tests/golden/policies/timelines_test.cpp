@@ -2,9 +2,10 @@
 // tests/golden/filling/small_job.hpp beside a filler of two kernels, F (0.5 ms on 50 of 100 SMs)
 // and G (2,000 blocks on 100 SMs: 20 waves of 50 us). The whole document is policies/TIMELINES.md,
 // reviewed like code; `golden_policies --write` writes it anew.
+#include <gtest/gtest.h>
+
 #include <cstdio>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <set>
 #include <sstream>
 #include <string_view>

@@ -3,6 +3,7 @@
 // windows over three threads; the reports are compared byte by byte.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
 #include <string>
 
 #include "policies/builtin.hpp"

@@ -1,8 +1,9 @@
 // As domains_test.cpp, on jobs drawn at random: tensor, data and pipeline groups over several
 // streams and threads, ranks with timings of their own or with many things at one instant,
 // collectives that end by themselves or share links, under several policies.
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -1,10 +1,11 @@
 // What specinf promises: over jobs and fillers drawn at random, training loses no more than its
 // budget and what one bound of outstanding work costs. Kernels of one name differ in length here,
 // so that what is learned of them is wrong.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <gtest/gtest.h>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,6 +1,7 @@
 // One sequence at a time, one token of output, steps of fixed length: a queue M/D/1.
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "tests/laws/serving/random_server.hpp"
 

@@ -1,7 +1,8 @@
 // For all settings and all loads: tokens are conserved, cache and budget are never exceeded, and
 // every request that was taken ends with all of its tokens.
-#include <functional>
 #include <gtest/gtest.h>
+
+#include <functional>
 #include <map>
 #include <set>
 #include <string>

@@ -1,6 +1,7 @@
 // Causality by counterfactuals: one thing changes, what depends on it moves by exactly what it
 // should, and nothing else moves. Every operation's start and end is checked. Times in us.
 #include <gtest/gtest.h>
+
 #include <string>
 
 #include "sim/workload/what_if.hpp"

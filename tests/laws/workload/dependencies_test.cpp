@@ -1,10 +1,11 @@
 // What waits for what, found in recordings of jobs whose dependencies are known: jobs made at
 // random, run by the twenty lines of `Job` and written as a profiler would. The dependencies found
 // are those generated, and a kernel that is longer moves exactly what depends on it. Times in us.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <gtest/gtest.h>
 #include <numeric>
 #include <set>
 #include <string>

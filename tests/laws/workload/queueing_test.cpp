@@ -5,8 +5,9 @@
 // of 400,000 requests must lie within the 99.9 % confidence interval of 20 batch means (Student's
 // t with 19 degrees of freedom: 3.883), and that interval within 5 % of the theory. Seeds are
 // fixed: the test either always passes or never does.
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 #include <memory>
 #include <optional>
 

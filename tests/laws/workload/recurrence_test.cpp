@@ -1,7 +1,8 @@
 // A job alone by its recurrence is the job alone event by event: the same end of every operation,
 // to the nanosecond, for jobs made at random of everything that programs have.
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>

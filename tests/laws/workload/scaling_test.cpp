@@ -1,9 +1,10 @@
 // Laws of any program: all times k times as long give k times the results; streams that do not
 // depend on each other may be numbered in any order; the same run is the same. On 60 random
 // programs of two ranks.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
-#include <gtest/gtest.h>
 
 #include "sim/base/random.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"

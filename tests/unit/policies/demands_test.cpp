@@ -1,6 +1,7 @@
 // What policies demand of a system, against what they decide at the start.
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"

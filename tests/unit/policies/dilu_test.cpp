@@ -1,5 +1,6 @@
 // What Dilu's launch hook sees.
 #include <gtest/gtest.h>
+
 #include <vector>
 
 #include "policies/builtin.hpp"

@@ -1,6 +1,7 @@
 // policies/README.md names every policy, and what they declare is complete.
-#include <fstream>
 #include <gtest/gtest.h>
+
+#include <fstream>
 #include <iterator>
 #include <string>
 

@@ -3,6 +3,7 @@
 #include "policies/tgs_limit.hpp"
 
 #include <gtest/gtest.h>
+
 #include <vector>
 
 #include "policies/builtin.hpp"

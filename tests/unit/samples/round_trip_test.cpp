@@ -1,7 +1,8 @@
 // A sample that was written as the profiler writes and read by the importer is the same trace.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <filesystem>
-#include <gtest/gtest.h>
 #include <set>
 #include <tuple>
 

@@ -1,9 +1,10 @@
 // The stored samples are what the generator makes.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <iterator>
-#include <zlib.h>
 
 #include "tests/samples/samples.hpp"
 

@@ -1,9 +1,10 @@
 // What must be true of every generated sample, whatever its size.
 #include "tests/samples/samples.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <chrono>
-#include <gtest/gtest.h>
 #include <map>
 #include <ostream>
 #include <tuple>

@@ -2,8 +2,9 @@
 // exact numbers only where the script fixes them.
 #include "tests/samples/timeline.hpp"
 
-#include <chrono>
 #include <gtest/gtest.h>
+
+#include <chrono>
 
 namespace bubblesim::traces {
 namespace {

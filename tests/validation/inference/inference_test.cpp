@@ -11,10 +11,11 @@
 //
 // None of these times was fitted to; the kernels' efficiencies were fitted to other tables of the
 // same GPU (scripts/fit kernels). Limits are what is reached, with a little room.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 

@@ -6,10 +6,11 @@
 //
 // Limits are what is reached, with a little room; the profile's equal lengths alone have twice the
 // error where the batch fills the GPU.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <gtest/gtest.h>
 #include <ostream>
 #include <vector>
 

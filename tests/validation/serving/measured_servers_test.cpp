@@ -1,8 +1,9 @@
 // The requests of two measured runs of vLLM (LLMServingSim): a few recorded steps of the engine
 // serve them as its layer times do. judged_servers_test.py holds both to what was measured.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <filesystem>
-#include <gtest/gtest.h>
 #include <numeric>
 #include <ostream>
 

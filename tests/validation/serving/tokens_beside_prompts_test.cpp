@@ -1,10 +1,11 @@
 // The kernel model's attention of steps with prompts and decoding sequences against LLMServingSim's
 // profiles of Llama-3.1-8B: what sequences add to a prompt's time, at points that a server has.
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <gtest/gtest.h>
 #include <ostream>
 
 #include "sim/hardware/gpu_spec_file.hpp"

@@ -1,17 +1,18 @@
 #include "capture/clock/shared_segment.hpp"
 
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/fault.hpp"
 #include "tests/unit/capture/clock/child_process.hpp"

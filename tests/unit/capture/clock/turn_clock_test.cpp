@@ -1,7 +1,8 @@
 // Turns of the threads of one process: order, jumps of time, bells, deadlines.
 #include <gmock/gmock.h>
-#include <string>
 #include <unistd.h>
+
+#include <string>
 #include <vector>
 
 #include "capture/clock/crew.hpp"

@@ -1,7 +1,8 @@
 // Turns of several processes: the same order in every run, and processes that are killed.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
-#include <gtest/gtest.h>
 
 #include "capture/clock/crew.hpp"
 #include "capture/clock/host_clock.hpp"

@@ -1,5 +1,6 @@
 // None of these holds the machine to a time: only orders, and "not before".
 #include <gtest/gtest.h>
+
 #include <thread>
 
 #include "capture/clock/host_clock.hpp"

@@ -1,11 +1,12 @@
 // Talking to recorders that are good, slow, silent, gone, or no recorders at all.
 #include "capture/control/recorder_client.hpp"
 
-#include <cstdlib>
-#include <filesystem>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 #include "tests/fault.hpp"
 #include "tests/unit/capture/control/fake_recorder.hpp"

@@ -1,9 +1,10 @@
 // What becomes of the files that recorders leave.
 #include "capture/control/collect_recordings.hpp"
 
+#include <gmock/gmock.h>
+
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 
 #include "traces/format/trace_reader.hpp"
 #include "traces/format/trace_writer.hpp"

@@ -1,7 +1,8 @@
 // What a job's environment becomes, and which library goes into it.
+#include <gmock/gmock.h>
+
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 
 #include "capture/control/job_environment.hpp"
 #include "tests/fault.hpp"

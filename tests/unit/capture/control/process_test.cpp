@@ -1,11 +1,12 @@
 // Jobs: how they start, how they end, which signals reach them.
 #include "capture/control/job_process.hpp"
 
+#include <gmock/gmock.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
-#include <unistd.h>
 
 #include "capture/control/process_info.hpp"
 

@@ -1,9 +1,10 @@
 // Why a job left no recording.
 #include "capture/control/recorder_client.hpp"
 
-#include <chrono>
 #include <gmock/gmock.h>
 #include <unistd.h>
+
+#include <chrono>
 
 #include "tests/unit/capture/control/fake_recorder.hpp"
 

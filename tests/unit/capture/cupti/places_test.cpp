@@ -1,6 +1,7 @@
 // In which order libcupti is looked for.
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 #include "capture/record/cupti/api.hpp"
 

@@ -1,8 +1,9 @@
 // A session against a CUPTI of the test's: order of calls, undoing, who is named, late callbacks.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <gmock/gmock.h>
 #include <thread>
 
 #include "capture/record/cupti/session.hpp"

@@ -1,6 +1,7 @@
 // The table of recorded calls.
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <set>
 
 #include "capture/record/cupti/traced_calls.hpp"

@@ -1,6 +1,7 @@
 // What each kind of record becomes. Every case runs twice: with a walker of the test's, and with
 // the walker of the real libcupti where one of CUDA 13.0 is installed; it needs no GPU.
 #include <gmock/gmock.h>
+
 #include <optional>
 
 #include "capture/record/decode/activity_decoder.hpp"

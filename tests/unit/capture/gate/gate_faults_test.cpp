@@ -1,6 +1,7 @@
 // What is wrong with a gate, and how much fits into it.
-#include <atomic>
 #include <gmock/gmock.h>
+
+#include <atomic>
 #include <thread>
 
 #include "capture/gate/gate_board.hpp"

@@ -1,7 +1,8 @@
 // Two programs under a policy, and what becomes of one when the other ends. Signals to the tool:
 // tests/conformance/app/fill_test.cpp.
-#include <csignal>
 #include <gmock/gmock.h>
+
+#include <csignal>
 #include <thread>
 
 #include "capture/live/run_fill.hpp"

@@ -1,9 +1,10 @@
 // The folder of a run.
 #include "capture/live/live_folder.hpp"
 
+#include <gmock/gmock.h>
+
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 
 namespace bubblesim::capture {
 namespace {

@@ -1,6 +1,7 @@
 // An unchanged program at the real gate: the shared object in it, a policy that PolicyHost drives
 // here.
 #include <gmock/gmock.h>
+
 #include <thread>
 
 #include "capture/clock/crew.hpp"

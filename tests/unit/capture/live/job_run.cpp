@@ -1,10 +1,11 @@
 #include "tests/unit/capture/live/job_run.hpp"
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "tests/unit/capture/live/wait_for.hpp"
 

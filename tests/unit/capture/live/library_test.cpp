@@ -1,10 +1,11 @@
 // The shared objects that jobs load, as a loader sees them.
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gnu/libc-version.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>

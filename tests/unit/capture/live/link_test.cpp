@@ -2,9 +2,10 @@
 // functions, so that sanitizers can look at it.
 #include "capture/live/interpose/gate_link.hpp"
 
+#include <gmock/gmock.h>
+
 #include <atomic>
 #include <cstring>
-#include <gmock/gmock.h>
 #include <thread>
 
 #include "capture/clock/crew.hpp"

@@ -2,6 +2,7 @@
 // the version, and parameters of the sizes, that the header gives it.
 #include <cudaTypedefs.h>
 #include <gtest/gtest.h>
+
 #include <type_traits>
 
 #include "capture/live/interpose/driver_types.hpp"

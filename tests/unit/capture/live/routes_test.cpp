@@ -1,8 +1,9 @@
 // By whatever route a program finds the driver's functions, its launches pass the gate on their
 // way.
 // A probe stands in the gate's place and writes down what it is told.
-#include <fstream>
 #include <gmock/gmock.h>
+
+#include <fstream>
 
 #include "tests/unit/capture/live/job_run.hpp"
 #include "tests/unit/capture/live/wait_for.hpp"

@@ -1,6 +1,7 @@
 // NVIDIA's own runtime before a stand-in of the driver, as far as that carries it.
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 #include "tests/unit/capture/live/job_run.hpp"
 

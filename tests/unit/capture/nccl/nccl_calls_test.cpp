@@ -1,6 +1,7 @@
 #include "capture/record/nccl/nccl_calls.hpp"
 
 #include <gtest/gtest.h>
+
 #include <limits>
 
 namespace bubblesim::capture {

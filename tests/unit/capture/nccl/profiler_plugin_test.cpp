@@ -2,9 +2,10 @@
 // order (ncclGroupEnd launches a kernel and then reports what was in it).
 #include "capture/record/nccl/profiler_plugin.hpp"
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <cstring>
-#include <gtest/gtest.h>
 #include <limits>
 #include <memory>
 #include <thread>

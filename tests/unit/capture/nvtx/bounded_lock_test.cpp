@@ -1,7 +1,8 @@
 // A holder that is preempted is waited for; one that never comes back is not, and once only.
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <chrono>
-#include <gtest/gtest.h>
 #include <optional>
 #include <thread>
 

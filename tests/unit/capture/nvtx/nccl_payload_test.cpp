@@ -1,8 +1,9 @@
 #include "capture/record/nvtx/nccl_payload.hpp"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstring>
-#include <gtest/gtest.h>
 #include <limits>
 
 namespace bubblesim::capture {

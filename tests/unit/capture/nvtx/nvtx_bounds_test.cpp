@@ -1,6 +1,7 @@
 // What is bounded, filled up. Tables are of the process and never emptied: these cases
 // come last in the program.
 #include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 

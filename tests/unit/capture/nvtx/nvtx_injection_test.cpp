@@ -1,7 +1,8 @@
 #include "capture/record/nvtx/nvtx_injection.hpp"
 
-#include <array>
 #include <gtest/gtest.h>
+
+#include <array>
 #include <string>
 #include <thread>
 #include <vector>

@@ -1,8 +1,9 @@
 // Entry points with what no sound program passes: nothing may fault, nothing may be recorded that
 // is not so, and the tool stays usable.
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstring>
-#include <gtest/gtest.h>
 #include <limits>
 #include <random>
 

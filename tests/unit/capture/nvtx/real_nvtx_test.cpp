@@ -1,8 +1,9 @@
 // NVTX itself finds, loads and calls the tool.
-#include <cstddef>
-#include <cstdlib>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>

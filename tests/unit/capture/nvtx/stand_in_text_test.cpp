@@ -1,6 +1,7 @@
 #include "capture/record/nvtx/nvtx_text.hpp"
 
 #include <gtest/gtest.h>
+
 #include <random>
 #include <string>
 

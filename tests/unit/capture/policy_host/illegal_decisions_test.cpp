@@ -1,7 +1,8 @@
 // Decisions that end a run: those that no hardware can carry out while a process runs, and two of
 // the session's own, as they come out of the host (all: tests/unit/sim/policy/session_test.cpp).
-#include <functional>
 #include <gtest/gtest.h>
+
+#include <functional>
 #include <ostream>
 #include <stdexcept>
 

@@ -1,8 +1,9 @@
 // One scripted scenario, driven by sim/policy/testing's driver and through the gate by threads on a
 // clock of turns: every launch passes at the same instant.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <deque>
-#include <gmock/gmock.h>
 #include <ostream>
 #include <tuple>
 

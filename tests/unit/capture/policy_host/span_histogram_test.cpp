@@ -1,7 +1,8 @@
 #include "capture/policy_host/policy_host.hpp"
 
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace bubblesim::capture {
 namespace {

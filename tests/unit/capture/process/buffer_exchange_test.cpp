@@ -1,8 +1,9 @@
 // Between CUPTI's callbacks and the writer, at every moment of a session.
 #include "capture/record/process/buffer_exchange.hpp"
 
-#include <atomic>
 #include <gtest/gtest.h>
+
+#include <atomic>
 #include <thread>
 #include <vector>
 

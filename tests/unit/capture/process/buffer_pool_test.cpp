@@ -1,9 +1,10 @@
 // Memory for CUPTI: bounded, zeroed, never refused.
 #include "capture/record/process/buffer_exchange.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
-#include <gtest/gtest.h>
 #include <vector>
 
 namespace bubblesim::capture {

@@ -1,8 +1,9 @@
 // The control socket: what it does, whom it hears, and that no peer can hold it up.
-#include <ctime>
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <ctime>
 
 #include "capture/protocol/capture_request.hpp"
 #include "tests/unit/capture/process/job_process.hpp"

@@ -1,9 +1,10 @@
 // Whatever fails, the job goes on, one line says why, and what was recorded is kept.
+#include <gmock/gmock.h>
+#include <signal.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
-#include <signal.h>
 #include <thread>
 
 #include "tests/unit/capture/process/job_process.hpp"

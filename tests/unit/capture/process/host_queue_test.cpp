@@ -1,6 +1,7 @@
 // The queue between threads of the job and the writer.
-#include <atomic>
 #include <gtest/gtest.h>
+
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>

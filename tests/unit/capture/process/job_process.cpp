@@ -1,16 +1,17 @@
 #include "tests/unit/capture/process/job_process.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <thread>
 
 #include "capture/protocol/capture_request.hpp"
 

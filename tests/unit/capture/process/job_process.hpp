@@ -1,13 +1,14 @@
 // Starts a fake job with the recorder in it, talks to it, waits for it and reads its recording.
 #pragma once
 
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
 #include <chrono>
 #include <filesystem>
-#include <gtest/gtest.h>
 #include <map>
 #include <optional>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "capture/protocol/capture_request.hpp"

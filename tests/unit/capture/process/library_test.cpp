@@ -1,9 +1,10 @@
 // The shared object as a loader sees it: what it shows. What it needs:
 // tests/unit/capture/live/library_test.cpp.
-#include <cstring>
 #include <elf.h>
-#include <fstream>
 #include <gmock/gmock.h>
+
+#include <cstring>
+#include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>

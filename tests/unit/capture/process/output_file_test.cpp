@@ -1,10 +1,11 @@
 // Names of recordings; no file that is there is ever touched.
 #include "capture/record/process/output_file.hpp"
 
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace bubblesim::capture {
 namespace {

@@ -1,6 +1,7 @@
 // What a job does is in the file: kernels, calls, copies, edges, ranges; by one thread or many.
 #include <gtest/gtest.h>
 #include <signal.h>
+
 #include <thread>
 
 #include "tests/unit/capture/process/job_process.hpp"

@@ -1,8 +1,9 @@
 // Where recorders listen.
 #include "capture/protocol/capture_request.hpp"
 
-#include <cstddef>
 #include <gmock/gmock.h>
+
+#include <cstddef>
 
 namespace bubblesim::capture {
 namespace {

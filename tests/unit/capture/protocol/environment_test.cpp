@@ -1,6 +1,7 @@
 // Requests in the environment of a job.
-#include <chrono>
 #include <gmock/gmock.h>
+
+#include <chrono>
 
 #include "capture/protocol/capture_request.hpp"
 

@@ -1,6 +1,7 @@
 // Messages of the control socket: what is written is read back, what is hostile is named.
-#include <chrono>
 #include <gmock/gmock.h>
+
+#include <chrono>
 
 #include "capture/protocol/capture_request.hpp"
 

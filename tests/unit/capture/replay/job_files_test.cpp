@@ -1,10 +1,11 @@
 // Plans and records as files: whole or refused, and no index of a plan that refers to nothing.
 #include "capture/replay/job_files.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <gtest/gtest.h>
 
 #include "tests/unit/capture/replay/plans.hpp"
 

@@ -1,12 +1,13 @@
 #include "capture/replay/worker.hpp"
 
-#include <cstdio>
-#include <cstdlib>
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
 
 #include "capture/clock/host_clock.hpp"
 #include "capture/replay/control_segment.hpp"

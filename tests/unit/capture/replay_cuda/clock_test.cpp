@@ -1,6 +1,7 @@
 // The device's clock on the host's while the two drift apart.
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "capture/replay/cuda/device_clock.hpp"
 #include "tests/unit/capture/replay_cuda/cuda_bench.hpp"

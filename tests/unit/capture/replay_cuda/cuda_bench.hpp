@@ -2,8 +2,9 @@
 // write plans.
 #pragma once
 
-#include <atomic>
 #include <gtest/gtest.h>
+
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>

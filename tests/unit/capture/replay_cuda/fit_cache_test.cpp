@@ -1,10 +1,11 @@
 // Fits in a file.
 #include "capture/replay/cuda/stand_in_fit.hpp"
 
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "tests/unit/capture/replay_cuda/facts.hpp"
 

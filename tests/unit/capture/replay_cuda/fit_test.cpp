@@ -1,9 +1,10 @@
 // Lines through measured durations.
 #include "capture/replay/cuda/stand_in_fit.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
-#include <gtest/gtest.h>
 
 namespace bubblesim::capture::cuda {
 namespace {

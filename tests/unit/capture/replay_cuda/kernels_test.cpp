@@ -1,7 +1,8 @@
 // What ptxas says that the stand-ins take, on each GPU that the image is made for.
+#include <gtest/gtest.h>
+
 #include <cstdio>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <set>
 #include <string>
 

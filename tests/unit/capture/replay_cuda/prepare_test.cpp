@@ -1,7 +1,8 @@
 // Getting ready: stand-ins measured and counted, memory held, fits kept.
-#include <filesystem>
 #include <gmock/gmock.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "tests/unit/capture/replay_cuda/cuda_bench.hpp"
 

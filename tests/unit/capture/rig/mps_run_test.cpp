@@ -1,7 +1,8 @@
 // Runs with a daemon of MPS, which is a script here.
+#include <gmock/gmock.h>
+
 #include <cstdlib>
 #include <filesystem>
-#include <gmock/gmock.h>
 
 #include "capture/rig/rig.hpp"
 #include "tests/fault.hpp"

@@ -1,8 +1,9 @@
 #include "capture/rig/worker_process.hpp"
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <chrono>
-#include <gtest/gtest.h>
 #include <thread>
 
 namespace bubblesim::capture {

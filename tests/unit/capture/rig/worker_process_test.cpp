@@ -1,12 +1,13 @@
 #include "capture/rig/worker_process.hpp"
 
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
-#include <signal.h>
 #include <thread>
-#include <unistd.h>
 
 namespace bubblesim::capture {
 namespace {

@@ -1,7 +1,8 @@
 // The file of a recording: what was appended is read back, also when the recorder was killed.
+#include <gmock/gmock.h>
+
 #include <cstdio>
 #include <filesystem>
-#include <gmock/gmock.h>
 #include <memory>
 
 #include "capture/record/store/trace_store.hpp"

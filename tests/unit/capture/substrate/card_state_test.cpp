@@ -2,8 +2,9 @@
 #include "capture/substrate/card_state.hpp"
 #include "tests/fault.hpp"
 
-#include <cstdlib>
 #include <gmock/gmock.h>
+
+#include <cstdlib>
 
 namespace bubblesim::capture {
 namespace {

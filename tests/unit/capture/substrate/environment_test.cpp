@@ -1,5 +1,6 @@
 // Environments of workers.
 #include <gmock/gmock.h>
+
 #include <utility>
 #include <vector>
 

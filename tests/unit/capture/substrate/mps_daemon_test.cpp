@@ -1,13 +1,14 @@
 // A private MPS daemon: a shell script in its place, on PATH.
 #include "capture/substrate/mps_daemon.hpp"
 
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
-#include <signal.h>
 #include <thread>
-#include <unistd.h>
 
 #include "tests/fault.hpp"
 #include "tests/unit/capture/substrate/mps_script.hpp"

@@ -1,6 +1,7 @@
 // Lines of an answer that is made by hand.
-#include <fstream>
 #include <gmock/gmock.h>
+
+#include <fstream>
 #include <sstream>
 
 #include "policies/builtin.hpp"

@@ -1,11 +1,12 @@
 // Answers to questions about generated jobs, whose best is known by construction.
 #include "sim/advise/answer.hpp"
 
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <stdexcept>
 #include <thread>
 

@@ -1,5 +1,6 @@
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 #include <set>
 
 #include "policies/builtin.hpp"

@@ -2,9 +2,10 @@
 // of the parameters.
 #include "sim/advise/search.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <functional>
-#include <gtest/gtest.h>
 
 #include "sim/policy/declare.hpp"
 

@@ -1,10 +1,11 @@
 #include <unistd.h>
 
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <iterator>
 #include <string>
 #include <vector>

@@ -1,7 +1,8 @@
 // Typed reading of JSON: every fault of a file at once, each with its place and what would do.
+#include <gmock/gmock.h>
+
 #include <array>
 #include <cstdint>
-#include <gmock/gmock.h>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,8 +1,9 @@
 // Typed reading of JSON: the values.
+#include <gmock/gmock.h>
+
 #include <array>
 #include <cstdint>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <limits>
 #include <string>
 

@@ -1,6 +1,7 @@
 // Strong identifiers.
-#include <cstdint>
 #include <gmock/gmock.h>
+
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <type_traits>

@@ -1,9 +1,10 @@
 // Domains in one order of time: what runs when, and that windows change nothing.
 #include "sim/engine/conductor.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <functional>
-#include <gtest/gtest.h>
 #include <memory>
 #include <random>
 #include <stdexcept>

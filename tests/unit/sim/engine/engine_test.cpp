@@ -1,8 +1,9 @@
 // The loop: what runs when, and what handlers may do from inside an event.
 #include "sim/engine/engine.hpp"
 
-#include <functional>
 #include <gtest/gtest.h>
+
+#include <functional>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // SM caps, as MPS active-thread percentages set them.
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 #include <utility>
 
 #include "sim/gpu/by_sm.hpp"

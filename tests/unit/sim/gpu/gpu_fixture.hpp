@@ -4,8 +4,9 @@
 // 4-warp blocks has 2 blocks an SM and 8 at once.
 #pragma once
 
-#include <functional>
 #include <gtest/gtest.h>
+
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>

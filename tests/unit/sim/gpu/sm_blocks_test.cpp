@@ -1,6 +1,7 @@
 #include "sim/gpu/sm_blocks.hpp"
 
 #include <gtest/gtest.h>
+
 #include <random>
 #include <vector>
 

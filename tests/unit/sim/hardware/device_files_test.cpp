@@ -1,8 +1,9 @@
 // Faulty device files: each fault is found, with its place.
+#include <gmock/gmock.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <iterator>
 #include <map>
 #include <sstream>

@@ -1,7 +1,8 @@
 // Plans of a small run: the golden job's rank 0 (A, B, an all-reduce, C) by itself, and fillers of
 // one kernel.
-#include <filesystem>
 #include <gmock/gmock.h>
+
+#include <filesystem>
 
 #include "capture/replay/job_files.hpp"
 #include "policies/builtin.hpp"

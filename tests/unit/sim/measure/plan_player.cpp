@@ -1,8 +1,9 @@
 #include "sim/program/rules.hpp"
 #include "tests/unit/sim/measure/plan_player.hpp"
 
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace bubblesim::measure {
 namespace {

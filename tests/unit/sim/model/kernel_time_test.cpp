@@ -1,8 +1,9 @@
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 
 #include "sim/base/input_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"

@@ -1,6 +1,7 @@
 // The model files that ship, and faulty ones.
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 #include "tests/unit/sim/model/work_testing.hpp"
 

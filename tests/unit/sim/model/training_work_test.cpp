@@ -1,6 +1,7 @@
 // Transformers in training: arithmetic, memory and exchanges against published formulas.
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 #include "sim/model/inference_work.hpp"
 #include "sim/model/training_work.hpp"

@@ -1,6 +1,7 @@
 // Links shared by transfers. 1 GB/s is one byte a nanosecond.
-#include <functional>
 #include <gtest/gtest.h>
+
+#include <functional>
 #include <utility>
 #include <vector>
 

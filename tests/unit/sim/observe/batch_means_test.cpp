@@ -1,8 +1,9 @@
 #include "sim/observe/batch_means.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
-#include <gtest/gtest.h>
 #include <vector>
 
 #include "sim/base/random.hpp"

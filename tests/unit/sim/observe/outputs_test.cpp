@@ -1,8 +1,9 @@
 // OUTPUTS.md defines every CSV column and JSON key, and nothing that is not written.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <iterator>
 #include <regex>
 #include <set>

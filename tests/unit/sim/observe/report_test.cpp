@@ -1,8 +1,9 @@
 #include "sim/observe/report.hpp"
 #include "sim/observe/result_rows.hpp"
 
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 #include "sim/base/json.hpp"
 #include "tests/unit/sim/observe/sample_report.hpp"

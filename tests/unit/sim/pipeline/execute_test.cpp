@@ -1,7 +1,8 @@
 // Times, bubbles by kind and what is published of single schedules.
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cmath>
-#include <gtest/gtest.h>
 
 #include "tests/unit/sim/pipeline/plans.hpp"
 

@@ -1,8 +1,9 @@
 // Helpers to make and run schedules in tests.
 #pragma once
 
-#include <cstdint>
 #include <gtest/gtest.h>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,8 @@
 #include "sim/policy/session/bubble_watch.hpp"
 
-#include <chrono>
 #include <gtest/gtest.h>
+
+#include <chrono>
 #include <string>
 #include <vector>
 

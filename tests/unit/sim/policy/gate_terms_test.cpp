@@ -1,8 +1,9 @@
 // What launches ask of a policy, and what that costs, by what it declares.
 #include "sim/policy/gate_terms.hpp"
 
-#include <chrono>
 #include <gtest/gtest.h>
+
+#include <chrono>
 
 namespace bubblesim::policy {
 namespace {

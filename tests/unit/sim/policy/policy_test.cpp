@@ -1,6 +1,7 @@
 #include "sim/policy/policy.hpp"
 
 #include <gtest/gtest.h>
+
 #include <new>
 #include <stdexcept>
 

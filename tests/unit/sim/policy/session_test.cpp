@@ -2,8 +2,9 @@
 // it is told. Instants in ns.
 #include "sim/policy/session/session.hpp"
 
-#include <functional>
 #include <gmock/gmock.h>
+
+#include <functional>
 #include <limits>
 #include <ostream>
 #include <string>

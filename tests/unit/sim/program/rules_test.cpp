@@ -2,6 +2,7 @@
 #include "sim/program/rules.hpp"
 
 #include <gtest/gtest.h>
+
 #include <map>
 #include <optional>
 

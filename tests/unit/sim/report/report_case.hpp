@@ -1,11 +1,12 @@
 // A store for one test, and runs in it with figures that the test chooses.
 #pragma once
 
-#include <filesystem>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 #include <memory>
 #include <string>
-#include <unistd.h>
 
 #include "sim/report/report_page.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"

@@ -1,5 +1,6 @@
-#include <cmath>
 #include <gmock/gmock.h>
+
+#include <cmath>
 #include <limits>
 
 #include "sim/report/report_axes.hpp"

@@ -1,9 +1,10 @@
 // Programs on one GPU behind a policy that the test scripts. Times in us.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <functional>
-#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <utility>

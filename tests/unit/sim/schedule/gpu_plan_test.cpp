@@ -1,6 +1,7 @@
 // Decisions before the start.
-#include <cmath>
 #include <gmock/gmock.h>
+
+#include <cmath>
 #include <limits>
 
 #include "sim/schedule/gpu_plan.hpp"

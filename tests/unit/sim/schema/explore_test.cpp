@@ -1,7 +1,8 @@
 #include "sim/schema/explore.hpp"
 
-#include <array>
 #include <gmock/gmock.h>
+
+#include <array>
 
 #include "sim/base/json.hpp"
 #include "sim/schema/write_schema.hpp"

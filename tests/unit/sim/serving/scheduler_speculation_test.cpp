@@ -1,8 +1,9 @@
 // Drafted tokens that decode steps check, accepted by stated chances.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <gmock/gmock.h>
 
 #include "sim/base/output_file.hpp"
 #include "sim/serving/scheduler.hpp"

@@ -1,6 +1,7 @@
 // The kernel model, corrected by recorded steps: Llama 3 8B on an A100-80GB.
-#include <cmath>
 #include <gmock/gmock.h>
+
+#include <cmath>
 
 #include "sim/base/json.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"

@@ -1,10 +1,11 @@
 #include "sim/store/compare_policies.hpp"
 
+#include <gmock/gmock.h>
+#include <unistd.h>
+
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <gmock/gmock.h>
-#include <unistd.h>
 
 #include "tests/unit/sim/store/sample_record.hpp"
 

@@ -1,9 +1,10 @@
 #include "sim/store/merge_stores.hpp"
 
-#include <algorithm>
-#include <filesystem>
 #include <gmock/gmock.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
 
 #include "sim/store/results_store.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"

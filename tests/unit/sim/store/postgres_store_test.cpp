@@ -1,14 +1,15 @@
 // The store in PostgreSQL, against a real server: what every store does, and faults of servers.
 // One process for all cases, so that one server serves them.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <gmock/gmock.h>
 #include <memory>
 #include <set>
 #include <string>
-#include <unistd.h>
 
 #include "tests/fault.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"

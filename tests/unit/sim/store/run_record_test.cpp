@@ -1,7 +1,8 @@
-#include <cmath>
-#include <filesystem>
 #include <gmock/gmock.h>
 #include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
 
 #include "sim/base/json.hpp"
 #include "sim/store/run_record.hpp"

@@ -1,14 +1,15 @@
 // The store in a file: what every store does, and faults of files.
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <random>
 #include <set>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/unit/sim/store/sample_record.hpp"
 #include "tests/unit/sim/store/store_cases.hpp"

@@ -1,8 +1,9 @@
 // The contract of the results store: tests that run on every backend.
 #pragma once
 
-#include <functional>
 #include <gtest/gtest.h>
+
+#include <functional>
 #include <memory>
 #include <string>
 

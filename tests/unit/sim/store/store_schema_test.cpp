@@ -1,11 +1,12 @@
 // Versions of the schema, and what OUTPUTS.md says of it.
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <regex>
-#include <sqlite3.h>
 #include <sstream>
-#include <unistd.h>
 
 #include "sim/store/store_schema.hpp"
 #include "tests/unit/sim/observe/documented_names.hpp"

@@ -1,7 +1,8 @@
 // Runs of a plan on threads: the same records on any number of them, failures beside the rest.
+#include <gmock/gmock.h>
+
 #include <atomic>
 #include <chrono>
-#include <gmock/gmock.h>
 #include <map>
 #include <mutex>
 #include <stdexcept>

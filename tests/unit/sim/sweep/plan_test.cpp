@@ -1,7 +1,8 @@
 // From axes to runs: orders, conditions and faults, counted by hand.
-#include <filesystem>
 #include <gmock/gmock.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "sim/base/json.hpp"
 #include "sim/sweep/remaining.hpp"

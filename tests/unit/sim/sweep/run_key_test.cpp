@@ -1,5 +1,6 @@
 // What a run's key depends on: content, and nothing else.
 #include <gmock/gmock.h>
+
 #include <set>
 
 #include "policies/builtin.hpp"

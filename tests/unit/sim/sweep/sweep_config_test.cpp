@@ -1,7 +1,8 @@
 // The file of a sweep: every fault at once, and what --set does to it.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cmath>
-#include <gmock/gmock.h>
 #include <set>
 
 #include "sim/base/json.hpp"

@@ -1,8 +1,9 @@
 // Jobs by the names of their parts, and changes to plans.
 #include "sim/synth/find_job.hpp"
 
-#include <filesystem>
 #include <gmock/gmock.h>
+
+#include <filesystem>
 
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/synthesise.hpp"

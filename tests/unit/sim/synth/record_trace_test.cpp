@@ -1,6 +1,7 @@
 // The job of recorded_job.hpp, recorded: every time is one of the sums there.
-#include <filesystem>
 #include <gmock/gmock.h>
+
+#include <filesystem>
 
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"

@@ -1,8 +1,9 @@
 // Clients on one GPU, with sums by hand.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // How the time before an operation's start is split among what it waited for. Times in us.
 #include <gtest/gtest.h>
+
 #include <initializer_list>
 
 #include "tests/unit/sim/workload/program_recorder.hpp"

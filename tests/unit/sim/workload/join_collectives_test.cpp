@@ -1,6 +1,7 @@
 // Collectives of two or three ranks, joined or not. Times in us; every recording begins at 0.
-#include <array>
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "tests/unit/sim/workload/program_recorder.hpp"
 #include "traces/trace_origin.hpp"

@@ -1,9 +1,10 @@
 // Programs from tables of kernels.
 #include "sim/workload/kernel_table.hpp"
 
+#include <gmock/gmock.h>
+
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <string>
 
 #include "tests/unit/sim/workload/program_maker.hpp"

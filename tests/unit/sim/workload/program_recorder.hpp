@@ -2,8 +2,9 @@
 // are whole microseconds; a time that is none fails the test.
 #pragma once
 
-#include <cstdint>
 #include <gtest/gtest.h>
+
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,9 +1,10 @@
 // Running a program: launch queue, gate, passes, perturbations. Times in us.
 #include "sim/workload/program_run.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
-#include <gtest/gtest.h>
 
 #include "tests/unit/sim/workload/program_maker.hpp"
 

@@ -2,6 +2,7 @@
 #include "sim/workload/service.hpp"
 
 #include <gtest/gtest.h>
+
 #include <optional>
 
 #include "tests/unit/sim/workload/program_maker.hpp"

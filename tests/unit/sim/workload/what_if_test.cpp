@@ -2,6 +2,7 @@
 #include "sim/workload/what_if.hpp"
 
 #include <gmock/gmock.h>
+
 #include <string>
 
 #include "tests/fault.hpp"

@@ -1,7 +1,8 @@
 // Jobs without starts: all ranks are laid out together, and wait for each other.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <gtest/gtest.h>
 #include <utility>
 
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"

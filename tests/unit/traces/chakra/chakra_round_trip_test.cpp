@@ -1,5 +1,6 @@
 // Export and import again: what a Chakra file keeps of a trace.
 #include <gtest/gtest.h>
+
 #include <set>
 #include <string>
 #include <string_view>

@@ -1,5 +1,6 @@
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <sstream>
 
 #include "traces/export/job_export.hpp"

@@ -1,7 +1,8 @@
 // A damaged file gives every whole chunk, says what is missing, and nothing points nowhere.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdio>
-#include <gtest/gtest.h>
 #include <string>
 
 #include "tests/unit/traces/format/sample_job.hpp"

@@ -2,6 +2,7 @@
 #include "traces/format/layout.hpp"
 
 #include <gmock/gmock.h>
+
 #include <limits>
 
 #include "sim/base/random.hpp"

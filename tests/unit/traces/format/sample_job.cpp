@@ -1,10 +1,11 @@
 #include "tests/unit/traces/format/sample_job.hpp"
 
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdio>
-#include <fmt/format.h>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <iterator>
 #include <limits>
 

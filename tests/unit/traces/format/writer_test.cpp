@@ -1,11 +1,12 @@
 // The streaming writer: what a capture relies on.
-#include <cstdio>
 #include <fcntl.h>
-#include <filesystem>
 #include <gmock/gmock.h>
-#include <string>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
 
 #include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/trace_writer.hpp"

@@ -1,9 +1,10 @@
 // A job as the bytes of its .btr file: two imports are equal if their bytes are.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <iterator>
 #include <string>
 #include <utility>

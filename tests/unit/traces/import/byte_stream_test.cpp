@@ -1,10 +1,11 @@
 // Inputs as a whole: plain or gzip, one member or several, with what may follow or lack.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
-#include <gtest/gtest.h>
 #include <ostream>
 #include <string>
-#include <sys/stat.h>
 #include <vector>
 
 #include "tests/unit/traces/import/gzip_samples.hpp"

@@ -3,6 +3,7 @@
 #include "traces/import/json_scan.hpp"
 
 #include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // Files that are cut, flipped, badly escaped or hostile: never a crash, never a silent loss.
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "tests/unit/traces/import/gzip_samples.hpp"
 #include "tests/unit/traces/import/imported.hpp"

@@ -1,9 +1,10 @@
 // Every Kineto file of the data folder, against the figures that its index gives. The index was
 // made by another program; skipped where the folder is absent.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <map>
 #include <set>
 #include <sstream>

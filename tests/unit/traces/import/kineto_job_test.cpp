@@ -1,8 +1,9 @@
 // Several files make a job; clocks of its ranks are put on one axis.
+#include <gtest/gtest.h>
+
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/align.hpp"

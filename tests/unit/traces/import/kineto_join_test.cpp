@@ -1,5 +1,6 @@
 // Launches, waits and collectives: what belongs to what.
 #include <gtest/gtest.h>
+
 #include <utility>
 #include <vector>
 

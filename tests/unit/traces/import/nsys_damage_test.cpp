@@ -1,5 +1,6 @@
 // Files that are no exports, damaged ones, and rows that make no sense.
 #include <gtest/gtest.h>
+
 #include <map>
 #include <string>
 

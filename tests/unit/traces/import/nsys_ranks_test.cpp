@@ -1,5 +1,6 @@
 // Who is a rank in an Nsight Systems export, which number it has, and what NCCL says of it.
 #include <gtest/gtest.h>
+
 #include <vector>
 
 #include "tests/unit/traces/import/invariants.hpp"

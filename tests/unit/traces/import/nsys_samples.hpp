@@ -2,11 +2,12 @@
 // rows that tests choose. None of it was recorded.
 #pragma once
 
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
-#include <sqlite3.h>
 #include <string>
 
 namespace bubblesim::traces::sample {

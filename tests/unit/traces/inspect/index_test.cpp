@@ -1,11 +1,12 @@
 // The inspection of real traces against figures that another program computed from the same
 // files: INDEX.tsv of the data folder (columns idle, idle_steady, idle_noncomm, gaps, g100, g1ms;
 // shares with four decimals).
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <map>
 #include <sstream>
 #include <string>

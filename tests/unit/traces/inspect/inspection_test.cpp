@@ -1,5 +1,6 @@
 // Sums of an inspection on timelines that can be added up by hand (microseconds).
 #include <gtest/gtest.h>
+
 #include <numeric>
 #include <random>
 

@@ -1,5 +1,6 @@
 // Text and JSON of small traces.
 #include <gmock/gmock.h>
+
 #include <sstream>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
 // Recordings of a few records, written out of order, whose timeline can be told by hand.
 #include <gtest/gtest.h>
+
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,8 +1,9 @@
 // A fake GPU whose constants differ from the base file's, behind real processes: calibration knows
 // the base only and must find the others.
-#include <filesystem>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/measure/calibrate/calibrate.hpp"

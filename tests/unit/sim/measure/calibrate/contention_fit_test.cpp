@@ -1,5 +1,6 @@
-#include <cmath>
 #include <gmock/gmock.h>
+
+#include <cmath>
 
 #include "sim/measure/calibrate/contention_fit.hpp"
 #include "sim/measure/calibrate/least_squares.hpp"

@@ -1,10 +1,11 @@
 #include <unistd.h>
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/measure/calibrate/calibrate.hpp"

@@ -1,6 +1,7 @@
 // Records of processes become the numbers that a simulated run has, by the same definitions.
-#include <chrono>
 #include <gtest/gtest.h>
+
+#include <chrono>
 
 #include "sim/measure/arm.hpp"
 

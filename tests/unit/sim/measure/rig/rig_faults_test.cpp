@@ -1,15 +1,16 @@
 // Processes of a rig that die, stop or never get ready: the others go on, and the result says so.
 // Real processes on a fake GPU; instants are the fake clock's.
-#include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 
 #include "capture/control/process_info.hpp"
 #include "capture/rig/rig.hpp"

@@ -1,11 +1,12 @@
 // The golden job's rank 0 alone, an iteration in ms: A [0, 1), B [1, 2), AR [2, 4), C [4, 5), then
 // nothing up to 7. Its AR waits for rank 1.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "policies/builtin.hpp"

@@ -1,11 +1,12 @@
 // Finding and reading traces: a file, a folder, both kinds together, and what cannot be read.
 #include "sim/run/load_trace.hpp"
 
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <iterator>
-#include <sys/stat.h>
 #include <tuple>
 
 #include "sim/hardware/cluster_spec.hpp"

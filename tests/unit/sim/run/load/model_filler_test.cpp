@@ -1,6 +1,7 @@
 // Fillers that are made from a model, loaded.
-#include <cmath>
 #include <gmock/gmock.h>
+
+#include <cmath>
 
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"

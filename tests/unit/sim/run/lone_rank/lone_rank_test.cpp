@@ -1,7 +1,8 @@
 // One rank by itself: its iterations take what they take in the whole job, and what the config
 // says of other ranks and GPUs is gone.
-#include <cmath>
 #include <gmock/gmock.h>
+
+#include <cmath>
 
 #include "policies/builtin.hpp"
 #include "sim/run/lone_rank.hpp"

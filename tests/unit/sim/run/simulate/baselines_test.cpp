@@ -1,6 +1,7 @@
 // Runs that share what their parts do alone report the same bytes as runs that do not.
-#include <chrono>
 #include <gtest/gtest.h>
+
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <thread>

@@ -1,6 +1,7 @@
 // Fill jobs on the small job's two GPUs, whose every time is known by hand: a pass of the filler
 // alone takes 1.1 ms.
 #include <gmock/gmock.h>
+
 #include <utility>
 
 #include "policies/builtin.hpp"

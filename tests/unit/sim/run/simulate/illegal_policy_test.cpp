@@ -1,6 +1,7 @@
 // What a policy may not decide ends the run with its name, the time and the reason.
-#include <functional>
 #include <gmock/gmock.h>
+
+#include <functional>
 #include <memory>
 #include <utility>
 

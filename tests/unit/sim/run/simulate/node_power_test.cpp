@@ -2,6 +2,7 @@
 #include "sim/run/gpu_power.hpp"
 
 #include <gmock/gmock.h>
+
 #include <memory>
 
 #include "policies/builtin.hpp"

@@ -1,6 +1,7 @@
 // Runs that end by themselves: when their figures are known.
-#include <cmath>
 #include <gmock/gmock.h>
+
+#include <cmath>
 
 #include "sim/observe/report.hpp"
 #include "sim/run/simulation.hpp"

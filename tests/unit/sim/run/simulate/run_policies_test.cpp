@@ -1,6 +1,7 @@
 // A whole report: the same whatever the number of threads, and cut where a policy starves training.
-#include <atomic>
 #include <gmock/gmock.h>
+
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,7 +1,8 @@
 // A server of a language-model engine beside the golden job, request by request.
+#include <gmock/gmock.h>
+
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/model_filler.hpp"

@@ -2,9 +2,10 @@
 #include "policies/builtin.hpp"
 #include "sim/run/simulation.hpp"
 
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <map>
 
 #include "sim/run/unmet_config.hpp"

@@ -1,7 +1,8 @@
 // Usage over time: what each interval holds, that intervals add up to the report, and that nobody
 // notices that it was recorded.
-#include <cmath>
 #include <gmock/gmock.h>
+
+#include <cmath>
 
 #include "policies/builtin.hpp"
 #include "sim/observe/report.hpp"

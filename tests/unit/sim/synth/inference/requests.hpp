@@ -1,8 +1,9 @@
 // Requests for tests: shipped models on an H100 with a host time that the test chooses.
 #pragma once
 
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <string>
 #include <utility>
 

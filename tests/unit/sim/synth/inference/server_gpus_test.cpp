@@ -1,7 +1,8 @@
 // A server over several GPUs, of one member or more: its kernels are those of the split model, its
 // exchanges the network's, and links that training loads too are shared.
-#include <array>
 #include <gmock/gmock.h>
+
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>

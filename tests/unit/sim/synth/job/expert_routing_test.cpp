@@ -1,9 +1,10 @@
 // Skewed routing and placed experts: the busiest rank's load by hand, and what a job makes of it.
 #include "sim/synth/expert_routing.hpp"
 
+#include <gmock/gmock.h>
+
 #include <array>
 #include <fstream>
-#include <gmock/gmock.h>
 #include <string>
 
 #include "sim/synth/plan_file.hpp"

@@ -1,8 +1,9 @@
 // What is refused, with which words and which way out.
+#include <gmock/gmock.h>
+
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <gmock/gmock.h>
 
 #include "sim/synth/plan_check.hpp"
 #include "sim/synth/plan_file.hpp"

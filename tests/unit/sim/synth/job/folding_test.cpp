@@ -1,6 +1,7 @@
 // Folded jobs take as long as those with every rank: to the nanosecond where groups lie on nodes,
 // leaves and NICs alike, nearly where they do not.
 #include <gtest/gtest.h>
+
 #include <random>
 #include <string>
 #include <tuple>

@@ -1,6 +1,7 @@
 // Transfers between GPU and host in an iteration: stalls and overlap by closed forms, and memory.
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 #include <vector>
 
 #include "sim/synth/inference_program.hpp"

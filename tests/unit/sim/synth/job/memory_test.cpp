@@ -1,6 +1,7 @@
 // Device memory of ranks.
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 #include <vector>
 
 #include "sim/network/topology.hpp"

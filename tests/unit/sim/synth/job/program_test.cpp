@@ -1,6 +1,7 @@
 // What ranks launch: kernels in order, bytes of collectives.
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>

@@ -1,7 +1,8 @@
 // Rollouts before training steps: lengths, times by sums of their steps, and who waits for whom.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <array>
-#include <gmock/gmock.h>
 #include <vector>
 
 #include "sim/synth/plan_file.hpp"

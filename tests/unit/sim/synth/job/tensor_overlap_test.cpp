@@ -1,8 +1,9 @@
 // Exchanges of tensor ranks beside compute (TokenWeave, arXiv 2505.11329): iterations by a walk
 // over two resources, the compute stream and the exchanges' stream.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <array>
-#include <gmock/gmock.h>
 #include <span>
 #include <vector>
 

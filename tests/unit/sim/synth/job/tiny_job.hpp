@@ -2,8 +2,9 @@
 // on which only kernels take time, links on which only bytes do.
 #pragma once
 
-#include <cstdint>
 #include <gtest/gtest.h>
+
+#include <cstdint>
 #include <string>
 #include <utility>
 

@@ -1,8 +1,9 @@
 // Folders of reports, and which belong together.
-#include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "sim/observe/report.hpp"
 #include "sim/validate/match_reports.hpp"

@@ -1,6 +1,7 @@
 #include "sim/validate/serving/serve_measured.hpp"
 
 #include <gtest/gtest.h>
+
 #include <vector>
 
 #include "tests/fakes/lone_cost.hpp"

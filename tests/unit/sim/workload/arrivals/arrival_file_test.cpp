@@ -1,10 +1,11 @@
 #include "sim/workload/arrivals/arrival_file.hpp"
 #include "tests/fault.hpp"
 
-#include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace bubblesim::workload {
 namespace {

@@ -1,9 +1,10 @@
 #include "sim/workload/arrivals/arrival_process.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <limits>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // Published request traces, where the data folder has them.
-#include <filesystem>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 #include "sim/workload/arrivals/arrival_file.hpp"
 

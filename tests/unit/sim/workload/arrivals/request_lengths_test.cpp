@@ -1,7 +1,8 @@
 #include "sim/workload/arrivals/request_lengths.hpp"
 
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 #include <tuple>
 #include <vector>
 
