@@ -183,7 +183,13 @@ Result<void> add_files(const Sorted& files, const ProgressText& progress, std::s
   const traces::ProgressCallback tell = callback(progress);
   traces::ImportOptions options;
   options.runner = on_threads(threads);
-  if (cluster) options.collective_times = synth::collective_times(*cluster);
+  if (cluster) {
+    options.collective_times = [times = synth::collective_times(*cluster),
+                                &loaded](const traces::UntimedCollective& collective) {
+      loaded.collectives_simulated = true;
+      return times(collective);
+    };
+  }
   for (const fs::path& file : files.btr) BUBBLESIM_RETURN_IF_ERROR(add_btr(file, loaded));
   if (!files.kineto.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(
@@ -273,7 +279,6 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
   for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
   // A trace file keeps these as counters.
   loaded.clocks_apart = loaded.counters.count(traces::kRankNotAligned.name) > 0;
-  loaded.collectives_simulated = loaded.counters.count(traces::kCollectivesSimulated.name) > 0;
   loaded.what_ifs_doubtful = loaded.counters.count(workload::kDoubtful.name) > 0;
   return loaded;
 }

@@ -47,7 +47,7 @@ struct LoadedTrace {
   /// Median disagreement of collective ends after alignment; nothing: no clock was aligned.
   std::optional<Duration> residual;
   bool clocks_apart = false;           ///< some rank was placed on no other's clock
-  bool collectives_simulated = false;  ///< at import: they had sizes and no times
+  bool collectives_simulated = false;  ///< here: they have sizes and no times
   bool what_ifs_doubtful = false;      ///< of the recording that a re-targeted job is from
   /// The files read here (rank0/trace.json, rank1/trace.json), by the file name in a trace's
   /// provenance; for a .btr the two differ.

@@ -429,6 +429,12 @@ TEST_F(LoadTrace, CollectivesOfSizesAloneLastWhatTheyTakeOnTheCluster) {
   EXPECT_EQ(ops.back().end() - ops.front().start, 3 * (Duration{100'000} + one));
   EXPECT_EQ(trace->counters.count("collectives_simulated"), 6U);
   EXPECT_EQ(trace->counters.count("collectives_without_time"), 0U);
+  EXPECT_TRUE(trace->collectives_simulated);
+  // Once imported they have times, so that another cluster gives them none.
+  const std::string imported = (folder_ / "imported.btr").string();
+  ASSERT_TRUE(traces::format::write_job(imported, trace->job));
+  EXPECT_FALSE(load_trace({imported}).value().collectives_simulated);
+  EXPECT_FALSE(load_trace_on({imported}, "dgx-a100-80gb", clusters));
 }
 
 TEST_F(LoadTrace, AClusterThatNoCollectiveNeedsIsAFault) {
