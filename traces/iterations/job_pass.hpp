@@ -12,9 +12,9 @@
 //   1. correlation: the iteration during which its launch was called;
 //   2. order on the stream: without a recorded launch, the iteration of the launched operations
 //      around it;
-//   3. periodicity, between two iterations or before the first: the one of the two with fewer such
-//      kernels than the median iteration, the earlier one first; if neither, the earlier. Before
-//      the first launched operation of a stream: none, since it was queued before the window;
+//   3. periodicity, between two iterations or before the first: the earlier of the two, unless the
+//      later one alone has fewer such kernels than the median iteration. Before the first launched
+//      operation of a stream: none, since it was queued before the window;
 //   4. time: on a stream without any recorded launch, the iteration under way at its start, if the
 //      rank's own work had begun.
 // Work of no iteration is dropped and counted.
