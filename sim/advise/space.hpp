@@ -121,8 +121,9 @@ class Space {
   /// defaults alone.
   [[nodiscard]] std::vector<Proposal> starts() const;
 
-  /// Every other word, and numbers larger and smaller by `factor` > 1, within declared ranges;
-  /// without values that the system cannot have. `only`: these dimensions; empty: all.
+  /// Neighbours of `from`: with another word, or a number larger or smaller by `factor` > 1, within
+  /// declared ranges; without values that the system cannot have. `only`: these dimensions; empty:
+  /// all.
   [[nodiscard]] std::vector<SpaceStep> steps(const Proposal& from, double factor,
                                              const std::vector<std::string>& only) const;
 

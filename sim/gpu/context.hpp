@@ -30,7 +30,7 @@ class Context {
   void set_bandwidth(double share) { contention_.set_bandwidth(share); }
   /// From now on each change of free_sms() is an event.
   void watch() { watched_ = true; }
-  /// The SMs of the whole GPU that its resident blocks leave free, in SMs (0 to all).
+  /// How many SMs of the whole GPU its resident blocks leave free, from 0 to all.
   [[nodiscard]] double free_sms() const;
   /// Resident work other than collectives.
   [[nodiscard]] bool has_kernels() const;
