@@ -1,6 +1,6 @@
-// AntMan's local coordinator: sets the percentage that opportunistic jobs may run from the lengths
-// of the protected job's mini-batches (OSDI'20: lower when they are longer than alone). Its law is
-// not public; additive increase and multiplicative decrease are reconstructed.
+// AntMan's local coordinator: from the lengths of the protected job's mini-batches it sets the
+// percentage that opportunistic jobs may run (OSDI'20: lower when mini-batches are longer than
+// alone). Its law is not public; additive increase and multiplicative decrease are reconstructed.
 #pragma once
 
 #include <algorithm>

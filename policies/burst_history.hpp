@@ -44,7 +44,7 @@ class BurstHistory {
   std::vector<std::int64_t> recent_;  ///< a ring
 };
 
-/// The rule as burst_parameters() were set.
+/// The rule with the given values of burst_parameters().
 [[nodiscard]] BurstRule burst_rule(const policy::ParameterSet& given);
 /// The rule's parameters, and recover_factor, by which a recovery raises the quota. `periods` is a
 /// policy's name for the unit of lengths, `code` the source of the defaults.

@@ -4,8 +4,8 @@
 //
 // Estimates: a compute-bound kernel runs at full speed while every SM has `busy_threads`; a
 // memory-bound kernel, while `dram_share` of the blocks that fit are resident; a kernel of unknown
-// class, while both hold. A form's resident blocks give the estimated duration in the GPU model;
-// their number is not that of its workers. Kernels with at most one block an SM stay unchanged, as
+// class, while both hold. The estimated duration of a form decides its resident blocks in the
+// GPU model, not its number of workers. Kernels with at most one block an SM stay unchanged, as
 // in Tally's code, and cannot retreat.
 #pragma once
 

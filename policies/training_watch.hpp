@@ -50,7 +50,7 @@ class TrainingWatch {
   /// Computing kernels outstanding.
   [[nodiscard]] std::size_t kernels() const { return kernels_; }
   [[nodiscard]] bool empty() const { return queue_.empty(); }
-  /// How much later than expected the last kernel ended, counted from the kernel before it.
+  /// How much longer than expected the last kernel and the gap before it took.
   [[nodiscard]] Duration delay() const { return delay_; }
 
  private:

@@ -79,7 +79,7 @@ class Device {
   /// Stops launching: later launches do nothing, also one that waits for room. Operations that
   /// depend on an operation never launched do not run, and no call waits for them. Called by any
   /// thread, also while others are inside launch() or a wait; a second call does nothing. The
-  /// default is for devices on which no operation depends so.
+  /// default is for devices on which no operation depends on another.
   virtual void end_launches() {}
 
   /// Waits for launched operations and releases everything. A device that no longer answers is a

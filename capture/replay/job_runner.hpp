@@ -68,8 +68,8 @@ class DeviceWatch final : public DeviceListener {
   std::vector<std::uint64_t> launches_;  ///< launch numbers of operations_
 };
 
-// Queues a service's requests and says when the next batch starts (program::Batching); its process
-// looks when it is free.
+// Queues a service's requests and says when the next batch starts (program::Batching), asked when
+// the service is free.
 
 class RequestQueue {
  public:

@@ -26,7 +26,7 @@ namespace bubblesim::capture {
 /// Used by one thread: the marked one of a job that trains, the leading one of a service.
 class IterationLog {
  public:
-  /// `gate` may be null, `told` empty: it is called at each end, also of a service's pass.
+  /// `gate` may be null, `told` empty. Calls `told` at each end, also of a service's pass.
   IterationLog(const JobPlan& plan, GateClient* gate, std::function<void()> told)
       : plan_(plan), gate_(gate), told_(std::move(told)) {}
 

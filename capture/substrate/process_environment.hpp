@@ -40,8 +40,8 @@ struct GpuShare {
 inline constexpr const char* kNoMps = "/nonexistent/bubblesim-no-mps";
 
 /// Removes every CUDA_MPS_ variable and sets those of the share. A daemon numbers the GPUs that its
-/// CUDA_VISIBLE_DEVICES shows it from 0, and its clients use these numbers: GPUs "2,3" of the
-/// daemon are "0,1" to a client, and "3", at place 1, is "1". UUIDs stay.
+/// CUDA_VISIBLE_DEVICES shows it from 0, and its clients use these numbers: if the daemon sees
+/// "2,3", its client's "2,3" becomes "0,1", and "3" becomes "1". UUIDs stay.
 void set_share(Variables& variables, const GpuShare& share);
 
 /// "0,1" if CUDA_VISIBLE_DEVICES names two GPUs, each with the suffix; unset: as for one GPU.

@@ -121,8 +121,9 @@ class Space {
   /// defaults alone.
   [[nodiscard]] std::vector<Proposal> starts() const;
 
-  /// Every other word, and numbers larger and smaller by `factor` > 1, within declared ranges;
-  /// without values that the system cannot have. `only`: these dimensions; empty: all.
+  /// Neighbours of `from`: with another word, or a number larger or smaller by `factor` > 1, within
+  /// declared ranges; without values that the system cannot have. `only`: these dimensions; empty:
+  /// all.
   [[nodiscard]] std::vector<SpaceStep> steps(const Proposal& from, double factor,
                                              const std::vector<std::string>& only) const;
 
@@ -156,8 +157,8 @@ struct PartsAlone {
 
 /// A load is searched between 0.2 % and 120 % of the capacity of the service's own GPUs; a batch
 /// size at a quarter of the base's, the base's, and four times it; the GPUs are the base's, then
-/// the idlest half of them, and half of that, if GPUs differ. A question's axis of a place replaces
-/// these, and those inside it.
+/// the idlest half of them, and half of that, if GPUs differ. A question's axis replaces the
+/// values of its place and of places inside it.
 [[nodiscard]] std::vector<PlaceRange> searched_places(const Question& question, const Json& base,
                                                       const PartsAlone& alone);
 

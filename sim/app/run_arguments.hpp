@@ -108,7 +108,7 @@ struct ConfigPlace {
   const char* option;
   const char* place;
 };
-/// Fault, naming that place: such an option was given together with a config.
+/// Fault: one of `options` was given together with a config; the fault names its place there.
 [[nodiscard]] Result<void> refuse_beside_config(const CLI::App& command,
                                                 const RunArguments& arguments,
                                                 std::span<const ConfigPlace> options);

@@ -16,7 +16,7 @@ namespace bubblesim {
 [[nodiscard]] Result<void> read_packed_file(
     const std::string& path, const std::function<Result<void>(std::string_view)>& take);
 
-/// The whole file, unpacked. Also a fault: more than `most_mib` MiB where `expected` was expected.
+/// The whole file, unpacked. More than `most_mib` MiB are a fault, too, which names `expected`.
 [[nodiscard]] Result<std::string> read_packed_text(const std::string& path, std::size_t most_mib,
                                                    std::string_view expected);
 

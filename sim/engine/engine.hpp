@@ -71,9 +71,9 @@ class Engine {
   /// Always true without a conductor.
   [[nodiscard]] bool in_order() const { return order_ == nullptr || order_->in_order; }
 
-  /// Inside a window: the latest phase of the domain's events of this instant. Outside windows,
-  /// events of one instant run by this phase, then by domain: no domain enters a phase while
-  /// another has events of an earlier phase.
+  /// The latest phase that the domain has entered in this instant, inside a window. Outside windows
+  /// the domains run an instant phase by phase: none enters a phase while another has events of an
+  /// earlier one.
   [[nodiscard]] Phase reached_phase() const { return reached_; }
 
  private:

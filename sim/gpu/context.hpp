@@ -30,7 +30,7 @@ class Context {
   void set_bandwidth(double share) { contention_.set_bandwidth(share); }
   /// From now on each change of free_sms() is an event.
   void watch() { watched_ = true; }
-  /// The SMs of the whole GPU that its resident blocks leave free, in SMs (0 to all).
+  /// How many SMs of the whole GPU its resident blocks leave free, from 0 to all.
   [[nodiscard]] double free_sms() const;
   /// Resident work other than collectives.
   [[nodiscard]] bool has_kernels() const;
@@ -52,9 +52,9 @@ class Context {
   [[nodiscard]] bool begin_beside(WorkId id, SimTime now);
   /// Whether no block waits for room; kernels may be on their way through the front end.
   [[nodiscard]] bool nobody_waits() const { return waiting_.empty(); }
-  /// Removes the one resident kernel that is over now, if nothing else happens, as if all had been
-  /// settled and placed: time passes and the other kernels go on. Nothing: this is not the case,
-  /// and nothing was done. Precondition: nobody_waits().
+  /// If the end of one resident kernel is all that happens now, lets time pass, removes the kernel
+  /// and returns it: the result of settle() and place(). Else returns nothing, with nothing done.
+  /// Precondition: nobody_waits().
   [[nodiscard]] std::optional<WorkId> end_one(SimTime now);
   /// A kernel of leaves_alone() begins or has ended: this context keeps no state of the kernel
   /// meanwhile.

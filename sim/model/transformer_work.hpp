@@ -1,7 +1,7 @@
-// Helpers of the work functions: a whole network, one function for each family; the kernels of a
-// transformer's layers as Megatron-LM launches them (megatron/core/transformer,
-// megatron/core/tensor_parallel; fused kernels of apex), and the memory kept for the backward pass,
-// counted as by Korthikanti et al. 2022 (section 4).
+// Helpers of the work functions: a transformer's layers, with the kernels that Megatron-LM launches
+// (megatron/core/transformer, megatron/core/tensor_parallel; fused kernels of apex) and the memory
+// kept for the backward pass, counted as by Korthikanti et al. 2022 (section 4); and the layers of
+// other networks, one function for each family.
 #pragma once
 
 #include <cstdint>

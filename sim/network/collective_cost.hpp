@@ -3,11 +3,11 @@
 // fastest counts. Differences, each with its reason:
 //
 //  * Bytes are loads on links, not a time, so that collectives which run together can share them.
-//    Costs outside of links go into Transfer::least: a protocol's share of a link; a ring's copies
-//    that cross no link (each rank passes on 2(n-1) pieces in an all-reduce, and copies more than
-//    that: the last one out of its buffer), which is why small groups reach less bandwidth; and the
-//    least that each channel takes, which is why time stays flat below channels x ranks x quantum
-//    bytes (NCCL uses fewer channels then: threadThreshold in getAlgoInfo).
+//    Transfer::least has costs outside of links: a protocol's share of a link; a ring's copies that
+//    cross no link (in an all-reduce a rank passes on 2(n-1) pieces and copies the last one out of
+//    its buffer), which is why small groups reach less bandwidth; and the least time of a channel,
+//    which is why time stays flat below channels x ranks x quantum bytes (NCCL uses fewer channels
+//    then: threadThreshold in getAlgoInfo).
 //  * LL is left for Simple or LL128 at a fixed size (CollectiveSpec::low_latency_below).
 //  * NVLS: a rank's port carries its array to the switch and the result back, and a 1/n shard of
 //    both: bytes x (1 + 1/n) each way.

@@ -83,7 +83,7 @@ class Topology {
   /// The up-links of a node's leaf: all of them as one if flows are spread, else up-link `uplink`.
   [[nodiscard]] LinkId leaf(std::uint32_t node, Direction direction,
                             std::uint32_t uplink = 0) const;
-  /// The number of links for a leaf's up-links.
+  /// How many links represent a leaf's up-links: 1 if flows are spread over them, else all.
   [[nodiscard]] std::uint32_t uplinks() const;
   /// Precondition: the cluster has regions.
   [[nodiscard]] LinkId region(std::uint32_t node, Direction direction) const;

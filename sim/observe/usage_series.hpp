@@ -165,8 +165,8 @@ class UsageSeries {
   void started(Activity activity, SimTime now) { meter_.started(activity, now); }
   void ended(Activity activity, SimTime now) { meter_.ended(activity, now); }
 
-  /// Ends the interval that began with the last call, or with the run. In order of time with
-  /// started() and ended(). No effect if no time has passed.
+  /// Ends the interval that began with the last call, or with the run. Calls of close(),
+  /// started() and ended() come in order of time. No effect if no time has passed.
   void close(SimTime now, const Books& books);
 
   [[nodiscard]] const std::vector<UsageInterval>& intervals() const { return intervals_; }

@@ -16,7 +16,7 @@
 namespace bubblesim::plugin {
 
 /// The file for `wanted`: a path (with a "/", or a file of this folder), else the file "libNAME.so"
-/// or NAME in the first of `folders` that has it. Fault: none, with all places.
+/// or NAME in the first of `folders` that has it. Fault: no such file, with the places searched.
 [[nodiscard]] Result<std::string> find_policy_library(std::string_view wanted,
                                                       std::span<const std::string> folders);
 

@@ -86,8 +86,8 @@ struct Awaited {
   }
 }
 
-/// How often an operation must have ended before a wait of `pass` (from 0) for its end
-/// `passes_back` passes earlier is over.
+/// A wait in `pass` (from 0) for an operation's end `passes_back` passes earlier is over once the
+/// operation has ended this often.
 [[nodiscard]] constexpr std::uint64_t ends_needed(std::uint32_t passes_back, std::uint64_t pass) {
   return pass + 1 - std::min<std::uint64_t>(pass + 1, passes_back);
 }

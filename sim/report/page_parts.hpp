@@ -65,8 +65,7 @@ class ChartNames {
 };
 
 /// Joins short spans until all lanes together have at most `most`, with at least this resolution.
-/// Lanes of gaps get a fifth of them, since people look for operations, by name. Sets both
-/// resolutions.
+/// Lanes of gaps get a fifth of `most`, since people look for operations. Sets both resolutions.
 void limit_spans(TimelineChart& chart, std::size_t most, Duration resolution = {});
 
 /// Operations in all spans, less the number of spans.

@@ -185,9 +185,9 @@ struct TrainingAlone {
 /// The bubble tables of a job, by rank.
 using BubbleTables = std::vector<schedule::BubbleTable>;
 
-/// Keys of a run's baselines. Equal keys promise equal inputs: of training alone, everything of the
-/// config but its name, fillers and policies; of a filler alone, that and the filler; of bubbles,
-/// programs and device.
+/// Keys of a run's baselines. Equal keys promise equal inputs. The inputs of training alone are the
+/// config without its name, fillers and policies; of a filler alone, the same and the filler; of
+/// bubbles, programs and device.
 struct BaselineKeys {
   std::string training;
   std::vector<std::string> fillers;  ///< by RunConfig::fillers

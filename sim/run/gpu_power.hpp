@@ -99,7 +99,7 @@ class GpuPower final : public gpu::Governor {
   [[nodiscard]] double clock_mhz() const { return mhz_; }
   /// Counted up to the last call.
   [[nodiscard]] observe::PowerUse use() const;
-  /// Above idle, of a client's operations.
+  /// Energy above idle of a client's operations.
   [[nodiscard]] double energy_of(ClientId client) const;
   /// The power since the last call, or since the start, regardless of the warm-up.
   [[nodiscard]] observe::UsagePower take_interval(SimTime now);
@@ -155,8 +155,8 @@ class NodePower {
   /// not counted.
   NodePower(const hardware::GpuSpec& spec, const PowerConfig& config, SimTime warmup);
 
-  /// Call before any time passes. `gpu` outlives this; no time passes on it any more when this is
-  /// gone.
+  /// Call before any time passes. `gpu` outlives this, and no time passes on it after this object's
+  /// end.
   void add(GpuPower& gpu);
 
   /// Ends the periods that are over by now, on every GPU.
@@ -167,7 +167,7 @@ class NodePower {
   /// The highest mean power of a period that exceeded the budget; 0: none.
   [[nodiscard]] double over_cap_w() const { return over_cap_w_; }
   [[nodiscard]] std::size_t gpus() const { return gpus_.size(); }
-  /// Over the measured window, summed over the GPUs; up to the last call.
+  /// Mean power of all GPUs together, from the end of the warm-up to the last call.
   [[nodiscard]] double mean_w() const;
 
  private:

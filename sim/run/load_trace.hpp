@@ -67,8 +67,8 @@ struct LoadedTrace {
 
 /// `paths`: files, or folders with the files of one job. At least one. The result is the same on
 /// any number of threads. Collectives with sizes and no times (Chakra's) last as long as alone on
-/// the `cluster`, rank n on its GPU n; without a cluster zero, a loss. Fault: a cluster that is too
-/// small.
+/// the `cluster`, rank n on its GPU n; without a cluster they take no time, a loss. Fault: a
+/// cluster that is too small.
 [[nodiscard]] Result<LoadedTrace> load_trace(
     const std::vector<std::string>& paths, const ProgressText& progress = {},
     std::size_t threads = 1, const std::optional<hardware::ClusterSpec>& cluster = {});

@@ -6,8 +6,9 @@
 // precision, or when the window has its greatest length. Ending at the first such look would favour
 // intervals that are short by chance. Measured on 600 queues M/D/1 at a load of 0.3, with the p95
 // wanted to 5 %: the p95 was within that in 91.5 % of runs if the first look ended the run and in
-// 95.5 % if the second did; wanted to 2 % (150 queues), in 91 % and 97 %. The interval itself, by
-// then shorter than wanted, held the true p95 in 86 % and 88.5 %, and in 91 % and 93 %.
+// 95.5 % if the second did. The interval itself, by then shorter than wanted, held the true p95 in
+// 86 % and 88.5 %. Wanted to 2 % (150 queues), the p95 was within that in 91 % and 97 %, and within
+// the interval in 91 % and 93 %.
 //
 // Training and offline fillers with almost no progress have no interval. Their rates count as known
 // if even three more iterations or passes would not exceed the wanted share of their rate alone: a
@@ -40,8 +41,8 @@ inline constexpr CounterSpec kPrecisionNotReached{
     "run_precision_not_reached", Severity::kNotice,
     "figures that were not as sure as was asked for when the run came to its greatest length"};
 
-/// The time that `policy` needs to settle; 0: no policy, or none. The warm-up of a run whose length
-/// is "auto" lasts at least as long.
+/// The time that the scenario's policy needs to settle; 0 without a policy. The warm-up of a run
+/// whose length is "auto" lasts at least as long.
 [[nodiscard]] Duration settling_of(const RunScenario& scenario);
 
 class PrecisionWatch {

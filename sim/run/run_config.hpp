@@ -93,7 +93,7 @@ struct TrainProgram {
   synth::JobNames names;
 };
 
-/// Or a model and the shape of its requests, from configs.
+/// One of the above, or a model and the shape of its requests, from configs.
 using FillerProgram =
     std::variant<TraceProgram, KernelTableProgram, synth::InferenceNames, TrainProgram>;
 

@@ -57,7 +57,7 @@ struct FillerInputs {
 /// ranks; nothing without iterations.
 [[nodiscard]] std::optional<Duration> recorded_mean(const workload::JobProgram& job);
 
-/// Depends only on the config's traces or synthesised job and its device. `device_folder` is
+/// The result depends only on the traces or synthesised job, and the device. `device_folder` is
 /// devices/ of a folder of configs, with the parts of jobs beside it. `threads` read ranks and
 /// build their programs.
 [[nodiscard]] CheckedResult<TrainingInputs> load_training(const RunConfig& config,
@@ -65,7 +65,7 @@ struct FillerInputs {
                                                           const ProgressText& progress,
                                                           std::size_t threads = 1);
 
-/// Depends on the filler's program and, in the text of faults, on its name.
+/// The result depends on the filler's program and, in the text of faults, on its name.
 [[nodiscard]] CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
                                                       const hardware::GpuSpec& device,
                                                       const std::string& device_folder,

@@ -97,7 +97,7 @@ class TimeGrid {
 
 /// A layer's call longer than these 1,000 seconds is an error of a unit.
 inline constexpr double kMostCallUs = 1e9;
-/// GPUs that share a layer.
+/// The most GPUs that share a layer.
 inline constexpr std::uint32_t kMostTensor = 1024;
 
 /// How often a layer is called: in each transformer block, or once in a step.

@@ -71,7 +71,7 @@ struct RecordedSteps {
   std::vector<RecordedStep> steps;
 };
 
-/// Whether any sequences have these sums: each has at least one new token, which attends to itself.
+/// Whether sequences with these sums can exist; each has a new token, which attends to itself.
 [[nodiscard]] bool can_be(const StepSums& sums);
 /// The rule of can_be(), for messages.
 inline constexpr std::string_view kSumsThatCanBe =
@@ -96,8 +96,8 @@ inline constexpr CounterSpec kRecordedOnOtherGpu{
 
 class RecordedTimes final : public KernelTimes {
  public:
-  /// `sizes`: of the engine, assumed to be the recorded one. `members`: of its group, each of which
-  /// recorded as much as this one; 1: alone. Precondition: there are steps.
+  /// The engine with these `sizes` is taken for the recorded one. Each of the group's `members` is
+  /// taken to have had the recorded tokens; 1: no group. Precondition: there are steps.
   RecordedTimes(const ModelTimes& model, const RecordedSteps& steps, const CaptureSizes& sizes,
                 std::uint32_t members);
 

@@ -24,8 +24,8 @@ namespace bubblesim::step_cost {
 //    left, blocks are idle if j x shared_us < alone_us, so with lengths k1 >= k2 >= ... they add
 //        sum over j of (kj - kj+1) x max(0, alone_us - j x shared_us)
 //    beyond what a batch of equal lengths would lose. Both rates are slopes of the profile itself:
-//    alone_us of its smallest chunk over long prefixes, shared_us of the batch at hand. Held
-//    against the profiler's own measured mixtures of lengths in tests/validation/serving.
+//    alone_us of its smallest chunk over long prefixes, shared_us of the batch at hand.
+//    tests/validation/serving compares with the profiler's own measured mixtures of lengths.
 //  * If a batch alone would not fill the GPU, FlashAttention splits a sequence's keys over
 //    several blocks (its num_splits_heuristic: below 0.8 of two blocks an SM), and nothing is idle.
 //    A captured graph decides by the sequences that it was captured for.
@@ -45,10 +45,10 @@ class AttentionTime {
   [[nodiscard]] double layer_us(const Batch& batch, Beyond& beyond) const;
 
  private:
-  /// The time at equal lengths, and the time of one more token of each sequence, for each sequence.
+  /// A batch of sequences of equal lengths.
   struct Equal {
     double us = 0;
-    double shared_us = 0;
+    double shared_us = 0;  ///< slope: time of a further token of every sequence / sequences
   };
   struct Lengths {
     double mean = 0;

@@ -68,7 +68,7 @@ struct RunRecord {
 /// rows have a cell for each column.
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record);
 
-/// The digest of a record whose histograms of `latencies` are already encoded.
+/// The encoded histograms of RunRecord::latencies, for a digest without encoding them again.
 using EncodedHistograms = std::vector<std::vector<std::uint8_t>>;
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record,
                                           const EncodedHistograms& histograms);

@@ -18,9 +18,9 @@ namespace bubblesim::sweep {
 void make_paths_absolute(Json& run_config, const std::string& folder);
 
 /// All inputs of a run except its seed and the program: the config (paths absolute) as canonical
-/// JSON with each path replaced by the hash of its file or folder, and the hashes of the configs
-/// named by id, directly or by those, in `configs` (holds devices/, models/ ...). A config that
-/// uses a trace without naming a device depends on all of devices/. Faults, at pointers of the
+/// JSON with each path replaced by the hash of its file or folder, and the hashes of the files in
+/// `configs` (devices/, models/ ...) whose ids the config or one of these files names. A config
+/// that uses a trace without naming a device depends on all of devices/. Faults, at pointers of the
 /// config: missing files, with the nearest name.
 [[nodiscard]] CheckedResult<std::string> run_content(const Json& config,
                                                      const std::string& configs,

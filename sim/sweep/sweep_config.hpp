@@ -66,8 +66,8 @@ struct SweepConfig {
 class SetPlaces {
  public:
   /// Adds a place. `what` says in faults what sets it: "the axis of ". `config` is the changed one,
-  /// in which elements of lists have numbers and names. `group`: of an axis that may have a
-  /// condition. Returns the fault's text; empty: added, and earlier places stay.
+  /// in which elements of lists have numbers and names. `group`: the axis's, for its condition;
+  /// null: no axis. Returns the fault's text; empty: added, and earlier places stay.
   [[nodiscard]] std::string add(const Json& config, std::string_view what,
                                 const std::string& pointer, const AxisGroup* group = nullptr);
 
@@ -129,7 +129,7 @@ struct BaseParts {
 /// values have equal texts.
 [[nodiscard]] std::string canonical_text(const Json& value);
 
-/// The text of the value at the place, "none" without a value: for keys.
+/// The canonical JSON of the value at `pointer`; "none" if it has no value.
 [[nodiscard]] std::string text_at(const Json& config, std::string_view pointer);
 
 }  // namespace bubblesim::sweep

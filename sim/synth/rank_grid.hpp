@@ -32,8 +32,8 @@ struct Communicator {
   network::Group group;
   std::uint32_t simulated = 1;   ///< simulated members; 1: the others are folded
   std::uint32_t first_rank = 0;  ///< distinguishes communicators of one axis
-  /// Shifts from the group to the groups folded into it: every sum of one shift of each gives a
-  /// group.
+  /// Shifts from the group to the groups folded into it: one for each sum of a shift of twins[0]
+  /// and a shift of twins[1].
   std::array<Shifts, 2> twins{};
 };
 
@@ -50,7 +50,7 @@ class RankGrid {
   [[nodiscard]] std::uint32_t fold() const;
   /// Index of the rank among those that divide the experts.
   [[nodiscard]] std::uint32_t expert_rank(const RankPlace& place) const;
-  /// Whether all of these are simulated separately.
+  /// Whether all expert ranks are simulated separately.
   [[nodiscard]] bool experts_apart() const;
 
   [[nodiscard]] Communicator tensor(const RankPlace& place) const;

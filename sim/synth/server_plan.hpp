@@ -165,8 +165,9 @@ struct InferenceNames {
   std::optional<std::string> efficiency;       ///< nothing: the device's
 };
 
-/// depth levels; the third (the last of fewer) has `width` children, the others 1: the trees that
-/// SpecInfer compares, <1,1,k,1,1,1,1,1> (ASPLOS 2024, sections 6.1 and 6.4). Both at least 1.
+/// A tree of `depth` levels with `width` children a node in the third (the last of fewer), else
+/// one: the trees <1,1,k,1,1,1,1,1> of SpecInfer (ASPLOS 2024, sections 6.1 and 6.4). Both at least
+/// 1.
 [[nodiscard]] model::TokenTree tree_of(std::uint32_t depth, std::uint32_t width);
 
 /// `configs` holds models/, devices/, efficiency/ and software/. If no efficiency is named, the

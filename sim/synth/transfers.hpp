@@ -75,11 +75,11 @@ class StageTransfers {
 // link. A copy takes kCopyLatency and its bytes over the bandwidth.
 //
 // Activations (SSDTrain, arXiv 2408.10013): a layer's are copied out after its forward pass, and in
-// before its backward pass, some layers ahead of their use; at most as many layers are under way
-// out. Checkpoints in host memory (Gemini, SOSP 2023): optimiser states, a piece after each layer's
-// pass, from the iteration's beginning on; the optimiser waits for the last piece. An optimiser on
-// the host (ZeRO-Offload, arXiv 2101.06840): gradients out, the host's update, parameters in, all
-// after the last backward pass.
+// before its backward pass, `ahead` layers before their use; at most `ahead` + 1 layers are on
+// their way out. Checkpoints in host memory (Gemini, SOSP 2023): optimiser states, a piece after
+// each layer's pass, from the iteration's beginning on; the optimiser waits for the last piece. An
+// optimiser on the host (ZeRO-Offload, arXiv 2101.06840): gradients out, the host's update,
+// parameters in, all after the last backward pass.
 
 class HostTransfers {
  public:

@@ -43,7 +43,7 @@ struct FoundMeeting {
   std::vector<Part> parts;  ///< two or more, by rank, at most one for each rank of the group
 };
 
-/// In order of their keys. Parts that none of them includes have no meeting.
+/// Returns the meetings in order of their keys. Parts that none of them includes have no meeting.
 [[nodiscard]] std::vector<FoundMeeting> find_meetings(const std::vector<RankParts>& ranks);
 
 /// Whether the job has another rank that the part could meet, as far as its record names ranks.

@@ -37,7 +37,7 @@ class SharedHosts {
 
   /// The start of the first call of the rank's process.
   [[nodiscard]] std::optional<TraceTime> begin(std::uint32_t rank) const;
-  /// The last call of the rank's thread for another rank that begins after `after` and returns by
+  /// The last call that the rank's thread makes for another rank between `after`, exclusive, and
   /// `until`.
   [[nodiscard]] std::optional<PeerCall> last_before(std::uint32_t rank, std::uint32_t thread,
                                                     TraceTime after, TraceTime until) const;

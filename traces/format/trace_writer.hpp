@@ -52,7 +52,7 @@ class TraceWriter {
   [[nodiscard]] Result<void> finish();
   /// Bytes in the file so far.
   [[nodiscard]] std::uint64_t bytes_written() const;
-  /// Of the open file, for a forked child to close; -1: closed.
+  /// The open file's, for a forked child to close; -1: closed.
   [[nodiscard]] int descriptor() const;
 
  private:

@@ -68,7 +68,7 @@ class Rows {
  public:
   Rows(const Database& database, std::string_view table,
        std::span<const std::string_view> columns);
-  /// One row, by the value of the table's key.
+  /// Reads single rows, found by the value of the table's key.
   static Rows by_key(const Database& database, std::string_view table, std::string_view key,
                      std::span<const std::string_view> columns);
   Rows(Rows&&) noexcept;

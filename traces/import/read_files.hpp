@@ -46,11 +46,11 @@ template <class File, class ReadOne>
   return files;
 }
 
-// Who is which rank.
+// The rank of each file.
 
-/// Ranks for files that do not say theirs: all from their names, or all from their order; then the
-/// files by rank. Fault: two of one rank. A File has `has_rank`, `named_rank`, rank(),
-/// set_rank(), counters() and source(), which faults name it by.
+/// Gives ranks to files that do not record theirs, all by their names or all by their order, and
+/// sorts the files by rank. Fault: two files of one rank. A File has `has_rank`, `named_rank`,
+/// rank(), set_rank(), counters() and source(), its name in faults.
 template <class File>
 [[nodiscard]] Result<void> order_by_rank(std::vector<File>& files, const CounterSpec& from_name,
                                          const CounterSpec& from_order) {

@@ -12,19 +12,19 @@
 //   1. correlation: the iteration during which its launch was called;
 //   2. order on the stream: without a recorded launch, the iteration of the launched operations
 //      around it;
-//   3. periodicity, between two iterations or before the first: the one of the two with fewer such
-//      kernels than the median iteration, the earlier one first; if neither, the earlier. Before
-//      the first launched operation of a stream: none, since it was queued before the window;
+//   3. periodicity, between two iterations or before the first: the earlier of the two, unless the
+//      later one alone has fewer such kernels than the median iteration. Before the first launched
+//      operation of a stream: none, since it was queued before the window;
 //   4. time: on a stream without any recorded launch, the iteration under way at its start, if the
 //      rank's own work had begun.
 // Work of no iteration is dropped and counted.
 //
 // Iterations of different ranks are matched by their number. If numbers restart (steps counted in
-// each epoch), they are matched by epoch and number: the first restarts on all ranks begin one
-// epoch, or, if a rank then shares more with the first rank, epochs one apart (of equals, the
-// rank's window opened later). If no number is on all ranks and all recorded equally many,
-// iterations are matched by position. So a number may name several iterations; a choice of it means
-// all of them.
+// each epoch), they are matched by epoch and number. A rank's first restart begins the same epoch
+// as the first rank's or, if the two then share more iterations, the next or the previous one (of
+// equals the next: the rank's window opened later). If no number is on all ranks and all recorded
+// equally many, iterations are matched by position. So a number may name several iterations; a
+// choice of it means all of them.
 //
 // The longest run of settled neighbours is used, of equals the last; the same on all ranks.
 // (marked_iterations.hpp has the rules for settled iterations.) They are the *pass*.

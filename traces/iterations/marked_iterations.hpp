@@ -22,8 +22,8 @@ void find_recorded(const RankTrace& rank, RankPass& pass);
 //   few operations   fewer than half as many device operations as the rank's median iteration: the
 //                    window closed before the device had done its work
 //   allocations      more than twice as many device allocations and frees as the median iteration,
-//                    which take more of its time than the least that any iteration spends on them,
-//                    by over 5 %: an allocator that fills or empties its cache
+//                    and over 5 % of its time for them beyond the least time that an iteration
+//                    needs for them: an allocator that fills or empties its cache
 //   new kernels      of those before anything settled: kernels that no later iteration launches
 //                    take over 5 % of its kernel time: autotuning, compilation
 //   slow start       of those before anything settled: over 50 % more host time than the median of

@@ -77,8 +77,8 @@ void emit_host_event(HostEvent&& event) noexcept;
 /// Called after a fork: the ids that threads have cached are the parent's. Async-signal-safe.
 void forget_host_threads() noexcept;
 
-/// The calling thread captures a collective into a graph: the collective belongs to the next kernel
-/// that the thread puts into a graph, as do earlier ones of its communicator.
+/// The calling thread captures a collective into a graph. The collective, and those captured before
+/// it on its communicator, belong to the next kernel that the thread puts into a graph.
 void await_graph_node(CollectiveEvent&& event) noexcept;
 /// As BufferOwner::graph_node().
 void tell_graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept;

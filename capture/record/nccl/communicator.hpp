@@ -72,8 +72,8 @@ class NcclCommunicator {
   const std::uint64_t hash_;
   const std::uint32_t ranks_;  ///< 0: not known
   const std::uint32_t place_;  ///< of this rank, plus 1; 0: not known
-  /// Of each peer, sends to it and receives from it since the communicator was made; null: too many
-  /// peers.
+  /// By peer, the sends to it and the receives from it since the communicator was made; null: too
+  /// many peers.
   const std::unique_ptr<std::atomic<std::uint64_t>[]> transfers_;
   std::atomic<std::uint64_t> collectives_{0};  ///< called since the communicator was made
   std::atomic<std::int64_t> previous_ns_{0};   ///< time of the last report; 0: not recorded

@@ -1,4 +1,4 @@
-// The symbols that NVTX looks for in the library that NVTX_INJECTION64_PATH names.
+// The two functions that NVTX looks for in the library that NVTX_INJECTION64_PATH names.
 //
 // Both fill NVTX's tables with functions that are noexcept, only check a flag while nothing
 // records, and accept any argument: null, too small, of unknown kinds. They return 1, or 0 if the

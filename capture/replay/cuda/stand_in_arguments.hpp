@@ -53,8 +53,8 @@ struct StandInArguments {
   std::uint32_t units;         ///< of a loop, all kinds together
   std::uint32_t unit_rate;     ///< memory_rate of one unit
   std::uint32_t refresh;       ///< loops between uses of registers held for size alone; 0: never
-  /// Number of first blocks whose ends are not counted: all but as many last blocks as the GPU
-  /// holds. Blocks start in the order of their ranks and last equally long.
+  /// Number of first blocks that do not count their ends: all but the last blocks, as many as the
+  /// GPU holds. Blocks start in the order of block_rank() and last equally long.
   std::uint32_t uncounted;
 };
 static_assert(sizeof(StandInArguments) == 7 * 8 + 12 * 4);

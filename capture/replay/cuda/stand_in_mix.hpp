@@ -34,7 +34,7 @@ struct Shares {
 [[nodiscard]] Shares shares_of(const KernelForm& form);
 
 /// A loop of four units (about 96 cycles of a warp alone) whose issue rate is nearest the share,
-/// by nominal latencies of sm_90; the first guess of the rate of memory steps from `solo`.
+/// by nominal latencies of sm_90. Its rate of memory steps is a first guess.
 [[nodiscard]] Mix mix_of(const DeviceFacts& facts, const KernelForm& form,
                          const StandInShape& shape);
 

@@ -18,7 +18,7 @@ struct Probe {
   const char* name;
   const char* what;  ///< half a sentence
   ProbeRun (*run)(const hardware::GpuSpec&);
-  /// Null: it finds more than constants in its records.
+  /// Null: calibrate() reads the records itself, since they yield more than constants.
   std::vector<Finding> (*find)(const Records&);
 };
 /// All probes, in the order in which they run.

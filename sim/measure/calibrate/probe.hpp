@@ -36,8 +36,8 @@ struct ProbeRun {
 /// A run of these plans, a client each; every client's share is the default, a whole GPU.
 [[nodiscard]] ProbeRun probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans);
 
-/// Each of the probe's kernels once and alone, so that stand-ins are measured while the GPU is
-/// otherwise idle, and kept for the processes of the run itself.
+/// A run of each of the probe's kernels once and alone, so that stand-ins are measured while the
+/// GPU is otherwise idle, and kept for the processes of the run itself.
 [[nodiscard]] ProbeRun rehearsal(const ProbeRun& run);
 
 /// A probe's result for one constant. Times are in nanoseconds, rates in bytes a second.
@@ -86,8 +86,8 @@ inline constexpr std::uint32_t kProbeThreads = 512;
 /// The needs of blocks with kProbeThreads threads in the GPU model.
 [[nodiscard]] program::LaunchNeeds probe_needs(std::uint64_t blocks);
 
-/// This many blocks of a class. Shares of DRAM bandwidth and issue slots are those of the class in
-/// `spec`: stand-ins of real kernels aim at them; a fake device has its own.
+/// A form with this many blocks of a class, and with the class's shares of DRAM bandwidth and issue
+/// slots in `spec`: stand-ins of real kernels aim at them; a fake device has its own.
 [[nodiscard]] capture::KernelForm probe_form(std::uint64_t blocks,
                                              program::KernelClass kernel_class,
                                              const hardware::GpuSpec& spec);

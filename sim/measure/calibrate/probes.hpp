@@ -53,10 +53,9 @@ struct Turns {
 };
 [[nodiscard]] Turns turns_of(const capture::JobRecord& record);
 
-/// time_slice: the process's own time from the begin of one absence to the begin of the next,
-/// absences left out: the slope of this time over the absences' numbers, so that it does not matter
-/// where in the slice a kernel ends. context_switch: half of (absence - the other process's slice),
-/// since the GPU passes to the other process and back.
+/// time_slice: the slope of the process's own time (absences left out) over the number of its
+/// absences, so that it does not matter where in the slice a kernel ends. context_switch: half of
+/// (absence - the other process's slice), since the GPU passes to the other process and back.
 [[nodiscard]] std::vector<Finding> slice_findings(const Records& records);
 
 // The delay between kernels of different processes under MPS.

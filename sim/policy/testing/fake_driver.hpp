@@ -36,7 +36,7 @@ struct ScenarioBubble {
   policy::BubbleInfo info;
 };
 
-/// A filler's endless loop over `kernels`, at most `launches` of them.
+/// A filler that launches `kernels` over and over, at most `launches` times in all.
 struct Filler {
   policy::Role role = policy::Role::kOffline;
   std::vector<Call> kernels;  ///< `at` is not used
