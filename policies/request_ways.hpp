@@ -1,12 +1,12 @@
 // The ways in which requests may run beside training, and what each was seen to cost and to give
 // on this job. A second of a request's work is a second of its kernels, each as short as it was
-// ever seen. A way's time is how long requests take beside training for a second of their work; its
+// seen until then. A way's time is how long requests take beside training for a second of their work; its
 // price is what training loses for it. Work in bubbles lowers the price: where requests are slow,
 // more of it falls into bubbles.
 //
 // The ladder leads from the cheapest way to faster ones, by what is gained for what is paid: a way
 // that is no faster than a cheaper one, or that a mixture of two others beats, is not on it. Its
-// foot is the fastest rung whose price, for all requests, is within the budget.
+// foot is the fastest rung whose price, for all requests, is within the budget; else the cheapest.
 #pragma once
 
 #include <algorithm>
@@ -46,19 +46,23 @@ class RequestWays {
     beside_ = 0;
   }
   /// A kernel of a request ended, whose shortest time is `work`; `beside`: while training computed.
-  void end_kernel(std::size_t way, Duration work, bool beside) {
-    seen_[way].work += to_seconds(work);
-    if (beside) seen_[way].work_beside += to_seconds(work);
+  /// No way: bubbles only.
+  void end_kernel(std::optional<std::size_t> way, Duration work, bool beside) {
     work_ += to_seconds(work);
+    if (!way) return;
+    seen_[*way].work += to_seconds(work);
+    if (beside) seen_[*way].work_beside += to_seconds(work);
   }
   /// A kernel of training ended so much later than it does undisturbed.
-  void delay(std::size_t way, Duration late) { seen_[way].late += to_seconds(late); }
+  void delay(std::optional<std::size_t> way, Duration late) {
+    (way ? seen_[*way].late : other_late_) += to_seconds(late);
+  }
 
   /// An iteration of training lost `loss`; nothing: not known. The job's other ranks add to what is
   /// seen here: each way lost in proportion to its delay.
   void end_iteration(std::optional<Duration> loss) {
-    double late = 0;
-    for (const Seen& seen : seen_) late += seen.late;
+    double late = std::max(std::exchange(other_late_, 0), 0.0);
+    for (Seen& seen : seen_) late += seen.late = std::max(seen.late, 0.0);
     double scale = std::clamp(lost_ / late_, 0.0, kMostScale);
     if (loss && late > 0) {
       scale = std::clamp(to_seconds(*loss) / late, -kMostScale, kMostScale);
@@ -66,22 +70,13 @@ class RequestWays {
       late_ = kFades * late_ + late;
     }
     for (Seen& seen : seen_) seen.lost += scale * std::exchange(seen.late, 0);
+    order();
   }
 
   /// Time passed in which requests may have come.
   void elapse(Duration time) {
     elapsed_ += to_seconds(time);
     if (elapsed_ >= kMemory) elapsed_ /= 2, work_ /= 2;
-  }
-
-  /// Makes the ladder from what is known now.
-  void order() {
-    ladder_.assign(1, cheapest());
-    while (const std::optional<std::size_t> next = next_rung(ladder_.back())) {
-      ladder_.push_back(*next);
-    }
-    foot_ = ladder_.size() - 1;
-    while (foot_ > 0 && price(ladder_[foot_]) * work_ > share_ * elapsed_) --foot_;
   }
 
   /// A way that is hardly known. When it is known, the ladder is made anew.
@@ -128,12 +123,22 @@ class RequestWays {
     double lost = 0;
 
     void halve() { beside /= 2, work /= 2, work_beside /= 2, lost /= 2; }
-    [[nodiscard]] bool is_known(double tried) const { return beside >= tried && work_beside > 0; }
+    [[nodiscard]] bool is_known(double tried) const { return beside >= tried; }
   };
 
   [[nodiscard]] bool is_known(std::size_t way) const { return seen_[way].is_known(kTried / 2); }
   [[nodiscard]] double time_of(std::size_t way) const {
-    return seen_[way].beside / seen_[way].work_beside;
+    return seen_[way].beside / std::max(seen_[way].work_beside, 1e-12);
+  }
+
+  /// Makes the ladder from what is known now.
+  void order() {
+    ladder_.assign(1, cheapest());
+    while (const std::optional<std::size_t> next = next_rung(ladder_.back())) {
+      ladder_.push_back(*next);
+    }
+    foot_ = ladder_.size() - 1;
+    while (foot_ > 0 && price(ladder_[foot_]) * work_ > share_ * elapsed_) --foot_;
   }
 
   /// Of ways that are as cheap, the fastest.
@@ -171,7 +176,8 @@ class RequestWays {
   double beside_ = 0;  ///< seconds of requests since knowledge was halved last
   double lost_ = 0.1;  ///< seconds lost in recent iterations, older ones weighing less
   double late_ = 0.1;  ///< seconds of delay seen, likewise
-  double work_ = 0;    ///< seconds of requests' work within elapsed_
+  double other_late_ = 0;  ///< seconds in this iteration, by requests in bubbles only
+  double work_ = 0;        ///< seconds of requests' work within elapsed_
   double elapsed_ = 0;
   std::optional<std::size_t> trying_;
   std::vector<std::size_t> ladder_ = {0};

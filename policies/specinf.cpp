@@ -15,7 +15,7 @@
 // computes, on half. Each of the six ways is tried; by what it costs and gives some make a ladder
 // (request_ways.hpp). Its foot is the fastest that the budget pays for all requests. What is left
 // goes to old requests (request_ages.hpp): half of the age and the bucket's fill say how far up; in
-// debt the foot, in deep debt bubbles only. Training is never held.
+// debt the foot, in deep debt bubbles only, beyond a bucket nothing. Training is never held.
 // Offline fillers wait for requests.
 // Gate: launches that may be held `ask`; training's, and those of requests beside it, `tell`.
 // Memory: fillers have what training's peak leaves; what it frees in bubbles is not used.
@@ -126,14 +126,12 @@ class SpecInf final : public Policy {
     if (completion.client == kProtected) {
       watch_.complete(completion, disturbed_, now);
       if (completion.kind == WorkKind::kKernel) {
-        if (disturbed_ && blamed_) ways_.delay(*blamed_, watch_.delay());
+        if (disturbed_) ways_.delay(blamed_, watch_.delay());
         disturbed_ = !work_.empty();
       }
     } else {
       const Duration work = work_.complete(completion, now);
-      if (blamed_ && is_online(completion.client)) {
-        ways_.end_kernel(*blamed_, work, watch_.computes());
-      }
+      if (is_online(completion.client)) ways_.end_kernel(blamed_, work, watch_.computes());
     }
     after_change(now, actions);
   }
@@ -184,7 +182,7 @@ class SpecInf final : public Policy {
     if (watch_.computes() && work_.empty()) budget_.pass({}, turn_);
     turned_ |= !watch_.computes();
     disturbed_ |= is_online(launch.client) && watch_.computes();
-    blamed_ = way_;
+    if (is_online(launch.client)) blamed_ = way_;
     work_.pass(launch, now);
     filled_ = true;
     if (is_online(launch.client)) served_ = now;
@@ -249,10 +247,8 @@ class SpecInf final : public Policy {
   }
 
   void note_requests(bool are_there, Instant now) {
-    const bool were_there = ages_.is_there();
-    if (were_there && beside_ && way_) ways_.pass(*way_, now - looked_);
+    if (ages_.is_there() && beside_ && way_) ways_.pass(*way_, now - looked_);
     looked_ = now;
-    if (were_there && !are_there) ways_.order();
     ages_.note(are_there, now);
   }
 
@@ -260,7 +256,8 @@ class SpecInf final : public Policy {
   /// Nothing: bubbles only.
   [[nodiscard]] std::optional<std::size_t> way_for(Instant now) {
     const double fill = budget_.fill();
-    if (fill < -kOwed - kOwedByAge * ages_.of(now)) return std::nullopt;
+    const double may_owe = kOwed + kOwedByAge * ages_.of(now);
+    if (budget_.is_overdrawn() || fill < -may_owe) return std::nullopt;
     if (fill <= 0) return ways_.at(0);
     if (const auto way = ages_.is_there() ? ways_.to_try() : std::nullopt) return way;
     return ways_.at(std::min(1.0, ages_.of(now) / 2 + fill));
