@@ -20,10 +20,8 @@ constexpr int kSlowly = 8;
 void TrainingWatch::launch(const LaunchInfo& launch, Instant now) {
   if (!is_kernel(launch.kind) || launch.operations == 0) return;
   Launch entry{launch.launch,     kernel_key(launch), context_, place_,
-               launch.operations, launch.kind == WorkKind::kKernel, now, {}};
+               launch.operations, launch.kind == WorkKind::kKernel, now};
   if (entry.computes) {
-    entry.span = times_.time_of(entry.key).value_or(Duration{});
-    ahead_ += entry.span;
     ++kernels_;
     ++place_;
     note_kernel(entry.key);
@@ -39,7 +37,6 @@ void TrainingWatch::complete(const CompletionInfo& completion, bool disturbed, I
   if (--launch->operations > 0) return;
   const auto order = first_ + static_cast<std::uint64_t>(launch - queue_.begin());
   if (launch->computes) {
-    ahead_ -= launch->span;
     --kernels_;
     learn(*launch, disturbed, now);
     last_end_ = now;

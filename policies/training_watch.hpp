@@ -45,11 +45,8 @@ class TrainingWatch {
   [[nodiscard]] std::optional<policy::Instant> expected_end() const { return expected_end_; }
   /// When the kernel that seems to run will be overdue; nothing: none can be.
   [[nodiscard]] std::optional<policy::Instant> overdue_at() const { return overdue_at_; }
-  /// Known time of training's outstanding kernels.
-  [[nodiscard]] Duration ahead() const { return ahead_; }
   /// Computing kernels outstanding.
   [[nodiscard]] std::size_t kernels() const { return kernels_; }
-  [[nodiscard]] bool empty() const { return queue_.empty(); }
   /// How much longer than expected the last kernel and the gap before it took.
   [[nodiscard]] Duration delay() const { return delay_; }
 
@@ -62,7 +59,6 @@ class TrainingWatch {
     std::uint32_t operations = 0;
     bool computes = false;
     policy::Instant launched{};
-    Duration span{};  ///< its part of ahead_
   };
 
   void learn(const Launch& kernel, bool disturbed, policy::Instant now);
@@ -79,7 +75,6 @@ class TrainingWatch {
   std::uint64_t next_ = 0;    ///< no launch before it is an outstanding kernel
   std::size_t kernels_ = 0;
   std::size_t place_ = 0;
-  Duration ahead_{};
   std::array<std::uint64_t, 8> recent_{};  ///< keys of the last kernels launched
   std::size_t recent_at_ = 0;
   std::uint64_t context_ = 0;              ///< hash of `recent_` in the order of launches

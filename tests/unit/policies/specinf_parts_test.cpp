@@ -64,7 +64,7 @@ TEST(filler_work, adds_up_what_kernels_took_before) {
   FillerWork work(2, 100us);
   work.pass(call_of(1, 5, WorkKind::kKernel, 1), 0us);
   EXPECT_EQ(work.left(0us), 100us);
-  work.complete(end_of(call_of(1, 5, WorkKind::kKernel, 1)), 40us);
+  EXPECT_EQ(work.complete(end_of(call_of(1, 5, WorkKind::kKernel, 1)), 40us), 40us);
   EXPECT_TRUE(work.empty());
   work.pass(call_of(2, 5, WorkKind::kKernel, 1), 50us);
   work.pass(call_of(3, 5, WorkKind::kKernel, 1), 50us);
