@@ -1,8 +1,8 @@
 // The ways in which requests may run beside training, and what each was seen to cost and to give
 // on this job. A second of a request's work is a second of its kernels, each as short as it was
-// seen until then. A way's time is how long requests take beside training for a second of their work; its
-// price is what training loses for it. Work in bubbles lowers the price: where requests are slow,
-// more of it falls into bubbles.
+// seen until then. A way's time is how long requests take beside training for a second of their
+// work; its price is what training loses for it. Work in bubbles lowers the price: where requests
+// are slow, more of it falls into bubbles.
 //
 // The ladder leads from the cheapest way to faster ones, by what is gained for what is paid: a way
 // that is no faster than a cheaper one, or that a mixture of two others beats, is not on it. Its
