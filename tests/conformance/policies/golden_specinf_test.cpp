@@ -113,9 +113,9 @@ TEST(specinf, keeps_requests_to_bubbles_while_much_is_owed) {
   EXPECT_EQ(outcome.training_held, 0u);
 }
 
-/// Each launch comes when the one before has ended. The sixth, at 1200 us, finds 84 us owed (nothing
-/// comes into the full bucket for the first 40 us), and waits: looks are 90 us apart, and that at
-/// 1380 us finds 66. At 1420 us 102 are owed, and 66 at 1780 us.
+/// Each launch comes when the one before has ended. The sixth, at 1200 us, finds 84 us owed (for
+/// the first 40 us nothing comes into the full bucket), and waits: looks are 90 us apart, and that
+/// at 1380 us finds 66. At 1420 us 102 are owed, and 66 at 1780 us.
 TEST(specinf, lets_requests_go_on_when_less_is_owed) {
   const Outcome outcome = drive("specinf", kTenthBeside, requests(10, 40us, 1900us));
   EXPECT_THAT(outcome.times(1),
