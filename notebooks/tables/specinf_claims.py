@@ -100,9 +100,9 @@ def online_p95(online):
         "15, 20, 30 and 40 % that keeps as much of training as MPS, to half a point "
         f"({len(ratios)} of {len(cells)} cells have one); agrees: best ratio to MPS within a factor "
         f"of {FACTOR} of {1 - CUT:.2f}", within(ratios["ratio"].min(), *least),
-        "Requests run beside training; what the budget buys is their priority, for the oldest "
-        "first. Where even requests below training cost more than the budget, the younger ones "
-        "have bubbles only, and wait there: their p95 is many times MPS's, and makes the mean. By "
+        "Requests run in the fastest way that the budget pays for all of them; what is left goes "
+        "to the oldest. Where even the cheapest way costs more than the budget, requests wait for "
+        "bubbles: their p95 is many times MPS's, and makes the mean. By "
         f"default (2 %): {cuts_text(usual)}; MPS keeps {cells['mps'].min():.0%} of training at "
         f"least, SpecInF {cells['specinf'].min():.1%}, and less than 97.5 % in "
         f"{(cells['specinf'] < 0.975).sum()} of {len(cells)}: {LONG_ITERATIONS}")
