@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/policy/policy.hpp"
+#include "policies/training_budget.hpp"
 
 namespace bubblesim::policies {
 
@@ -63,11 +63,10 @@ class RequestWays {
   void end_iteration(std::optional<Duration> loss) {
     double late = std::max(std::exchange(other_late_, 0), 0.0);
     for (Seen& seen : seen_) late += seen.late = std::max(seen.late, 0.0);
-    double scale = std::clamp(lost_ / late_, 0.0, kMostScale);
+    double scale = std::clamp(by_delay_.get(), 0.0, kMostScale);
     if (loss && late > 0) {
       scale = std::clamp(to_seconds(*loss) / late, -kMostScale, kMostScale);
-      lost_ = kFades * lost_ + scale * late;
-      late_ = kFades * late_ + late;
+      by_delay_.see(scale * late, late);
     }
     for (Seen& seen : seen_) seen.lost += scale * std::exchange(seen.late, 0);
     order();
@@ -112,8 +111,6 @@ class RequestWays {
   static constexpr double kFaster = 0.96;
   /// A loss of more times the delay seen has other causes: TrainingBudget's bound for ranks.
   static constexpr double kMostScale = 16;
-  /// The weight of an iteration, relative to the next one: about ten iterations count.
-  static constexpr double kFades = 0.9;
 
   struct Seen {  ///< seconds
     double beside = 0;       ///< of requests, while training computed
@@ -174,8 +171,7 @@ class RequestWays {
   std::vector<RequestWay> ways_;
   std::vector<Seen> seen_;
   double beside_ = 0;  ///< seconds of requests since knowledge was halved last
-  double lost_ = 0.1;  ///< seconds lost in recent iterations, older ones weighing less
-  double late_ = 0.1;  ///< seconds of delay seen, likewise
+  LossRate by_delay_;
   double other_late_ = 0;  ///< seconds in this iteration, by requests in bubbles only
   double work_ = 0;        ///< seconds of requests' work within elapsed_
   double elapsed_ = 0;

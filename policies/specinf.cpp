@@ -73,10 +73,9 @@ class SpecInf final : public Policy {
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
         watch_(given.duration("first")),
         work_(0, given.duration("first")),
-        terms_{given.number("budget"), given.duration("horizon")},
-        budget_(terms_),
+        budget_({given.number("budget"), given.duration("horizon")}),
         pace_(given.duration("reference")),
-        ways_(terms_.share) {}
+        ways_(given.number("budget")) {}
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
@@ -87,11 +86,6 @@ class SpecInf final : public Policy {
       ways_.add(way);
     }
     work_ = FillerWork(clients.size(), first_);
-    // Beside requests the bucket begins full, and holds half: spending settles from above.
-    if (!fillers_.empty() && is_online(fillers_.front())) {
-      budget_ = TrainingBudget({terms_.share, terms_.horizon / 2});
-      budget_.fill_up();
-    }
     budget_.see_ranks(clients.front().ranks);
     return {one_process_ ? SharingMode::kSpatial : SharingMode::kMps};
   }
@@ -104,7 +98,9 @@ class SpecInf final : public Policy {
 
   Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {
     Admission admission = admit_with_reserve(filler, used, reserve_, gpu);
-    serves_ |= admission.admitted && filler.role == Role::kOnline;
+    if (admission.admitted && filler.role == Role::kOnline && !std::exchange(serves_, true)) {
+      budget_.serve_requests();
+    }
     return admission;
   }
 
@@ -199,7 +195,7 @@ class SpecInf final : public Policy {
 
   void pass_time(Instant now) {
     const Duration time = now - std::exchange(last_, now);
-    if (!pace_.measures(now)) ways_.elapse(time);
+    if (serves_ && !pace_.measures(now)) ways_.elapse(time);
     budget_.pass(time, watch_.computes() && !work_.empty() ? time : Duration{});
   }
 
@@ -209,7 +205,7 @@ class SpecInf final : public Policy {
     const std::optional<Duration> loss =
         pace_.end_iteration(filled_, {exposed, budget_.charged(), 2 * budget_.most()}, now);
     budget_.end_iteration(loss);
-    ways_.end_iteration(loss);
+    if (serves_) ways_.end_iteration(loss);
     budget_.see_iteration(pace_.reference().value_or(Duration{}), pace_.spread());
     filled_ = !work_.empty();
   }
@@ -332,7 +328,6 @@ class SpecInf final : public Policy {
   Bytes reserve_;
   TrainingWatch watch_;
   FillerWork work_;
-  BudgetConstants terms_;
   TrainingBudget budget_;
   TrainingPace pace_;
   RequestWays ways_;

@@ -33,6 +33,27 @@ struct BudgetConstants {
   Duration horizon;  ///< the time whose `share` may be spent at once
 };
 
+/// Seconds that training loses for a second of what makes it lose: over recent iterations, each of
+/// which weighs less than the next one.
+class LossRate {
+ public:
+  explicit LossRate(double believed = 1) : cause_(kBelieved / believed) {}
+
+  void see(double lost, double cause) {
+    lost_ = kFades * lost_ + lost;
+    cause_ = kFades * cause_ + cause;
+  }
+  [[nodiscard]] double get() const { return lost_ / cause_; }
+
+ private:
+  static constexpr double kFades = 0.9;  ///< about ten iterations count
+  /// What is believed at first has the weight of so many seconds lost.
+  static constexpr double kBelieved = 0.1;
+
+  double lost_ = kBelieved;
+  double cause_;
+};
+
 class TrainingBudget {
  public:
   explicit TrainingBudget(const BudgetConstants& constants)
@@ -40,13 +61,18 @@ class TrainingBudget {
     see_iteration({});
   }
 
-  /// Fills the bucket, so that fillers may spend a whole one from the start.
-  void fill_up() { credit_ = most_; }
+  /// Requests are among the fillers: the bucket holds half and begins full, so that spending settles
+  /// from above. Call before anything is charged.
+  void serve_requests() {
+    horizon_ = horizon_ / 2;
+    see_iteration({});
+    credit_ = most_;
+  }
 
   /// The ranks of training's job, folded ones too; 1: not known. Call before anything is charged.
   void see_ranks(std::uint32_t ranks) {
     price_ = std::clamp(static_cast<double>(ranks), 1.0, kMostPrice);
-    exposure_ = kBelieved / price_;
+    rate_ = LossRate(price_);
   }
 
   /// The length of an iteration: costs are measured once an iteration, so the budget cannot be kept
@@ -72,9 +98,8 @@ class TrainingBudget {
       credit_ = std::min(most_ + spread_, credit_ + charged_ - *loss);
     }
     if (loss && exposed_ > Duration{}) {
-      lost_ = kMemory * lost_ + to_seconds(*loss);
-      exposure_ = kMemory * exposure_ + to_seconds(exposed_);
-      price_ = std::clamp(lost_ / exposure_, kLeastPrice, kMostPrice);
+      rate_.see(to_seconds(*loss), to_seconds(exposed_));
+      price_ = std::clamp(rate_.get(), kLeastPrice, kMostPrice);
     }
     exposed_ = charged_ = Duration{};
   }
@@ -105,13 +130,9 @@ class TrainingBudget {
   }
 
  private:
-  /// The weight of an iteration, relative to the next one: about ten iterations count.
-  static constexpr double kMemory = 0.9;
   /// The bounds of the price. A lower one could not be told from a single iteration's length.
   static constexpr double kLeastPrice = 1.0 / 64;
   static constexpr double kMostPrice = 16;
-  /// The first price has the weight of a measured loss of this many seconds.
-  static constexpr double kBelieved = 0.1;
   /// From a half-full bucket, work is bought only if it gains at least this many times its cost.
   static constexpr double kShadow = 4;
 
@@ -123,8 +144,7 @@ class TrainingBudget {
   Duration exposed_{};  ///< in this iteration
   Duration charged_{};  ///< for exposed_
   double price_ = 1;
-  double lost_ = kBelieved;      ///< seconds lost in recent iterations, older ones weighing less
-  double exposure_ = kBelieved;  ///< seconds of exposure, likewise
+  LossRate rate_;  ///< of exposure
 };
 
 }  // namespace bubblesim::policies

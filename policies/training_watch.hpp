@@ -45,8 +45,6 @@ class TrainingWatch {
   [[nodiscard]] std::optional<policy::Instant> expected_end() const { return expected_end_; }
   /// When the kernel that seems to run will be overdue; nothing: none can be.
   [[nodiscard]] std::optional<policy::Instant> overdue_at() const { return overdue_at_; }
-  /// Computing kernels outstanding.
-  [[nodiscard]] std::size_t kernels() const { return kernels_; }
   /// How much longer than expected the last kernel and the gap before it took.
   [[nodiscard]] Duration delay() const { return delay_; }
 
@@ -73,7 +71,7 @@ class TrainingWatch {
   FrontQueue<Launch> queue_;  ///< outstanding, and ended ones behind an outstanding one
   std::uint64_t first_ = 0;   ///< how many launches have left the queue
   std::uint64_t next_ = 0;    ///< no launch before it is an outstanding kernel
-  std::size_t kernels_ = 0;
+  std::size_t kernels_ = 0;  ///< computing, outstanding
   std::size_t place_ = 0;
   std::array<std::uint64_t, 8> recent_{};  ///< keys of the last kernels launched
   std::size_t recent_at_ = 0;
