@@ -198,13 +198,14 @@ void add_time_options(CLI::App& command, RunArguments& job) {
                      "not known)");
   command.add_option("--device", job.quick.device,
                      "Device to simulate: a name or a file (default: the one recorded)");
+  job.duration = "120s";
   command.add_option("--duration", job.duration,
                      "Without QUESTION: simulated time of a full trial, which the answer is "
                      "confirmed at; where it is not given, less if --budget is small")
       ->capture_default_str();
   command.add_option("--warmup", job.warmup,
-                     "Without QUESTION: simulated time before anything is measured")
-      ->capture_default_str();
+                     "Without QUESTION: simulated time before anything is measured (default: 60s, "
+                     "half of --duration at most)");
   command.add_option("--seed", job.quick.seed, "Without QUESTION: of arrivals and jitter")
       ->capture_default_str();
 }

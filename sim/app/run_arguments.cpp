@@ -81,15 +81,13 @@ void add_quick_options(CLI::App& command, RunArguments& arguments) {
       .add_option("--duration", arguments.duration,
                   "Simulated time, such as 60s, with CONFIG in place of its duration or "
                   "iterations; without CONFIG also auto: until training's rate is known to 0.5 %, "
-                  "a filler's rate or p95 to 2 % (--warmup is 1s then, and more for policies that "
-                  "need it)")
+                  "an offline filler's rate to 2 %, an online one's p95 to 5 %, for 120s at most")
       ->capture_default_str();
   command
       .add_option("--warmup", arguments.warmup,
                   "Simulated time before anything is measured, with CONFIG in place of its "
-                  "warm-up; at most half of --duration where it is not given; TGS needs 25s to "
-                  "profile training")
-      ->capture_default_str();
+                  "warm-up (default: with --duration auto 1s, and more for policies that need it; "
+                  "else 60s, half of --duration at most)");
   command
       .add_option("--seed", arguments.quick.seed,
                   "Of arrivals and jitter, with CONFIG in place of its seed")
@@ -254,25 +252,25 @@ Result<void> refuse_beside_config(const CLI::App& command, const RunArguments& a
 
 namespace {
 
-Result<void> read_quick_times(RunArguments& arguments, const CLI::App& command) {
+Result<void> read_quick_times(RunArguments& arguments) {
   QuickRun& quick = arguments.quick;
   const bool automatic = arguments.duration == "auto";
-  if (automatic && arguments.warmup == RunArguments{}.warmup) {
+  if (automatic) {
     quick.warmup = run::kAutoWarmup;  // policies that need more have more
   } else {
+    BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
+    quick.warmup = std::min(quick.warmup, quick.duration / 2);
+  }
+  if (!arguments.warmup.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(read_duration("--warmup", arguments.warmup, quick.warmup));
   }
   if (automatic) {
     quick.precision.emplace();
     quick.duration = quick.warmup + quick.precision->most;
-  } else {
-    BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
-    // The default warm-up is half of the default length, and at most half of a given one.
-    if (command.count("--warmup") == 0) quick.warmup = std::min(quick.warmup, quick.duration / 2);
   }
   if (quick.warmup >= quick.duration) {
     return fail("--warmup", {},
-                "found " + arguments.warmup + ", expected less than --duration (" +
+                "found " + format_duration(quick.warmup) + ", expected less than --duration (" +
                     arguments.duration + ")");
   }
   return {};
@@ -314,7 +312,7 @@ Result<void> override_config(const RunArguments& arguments, run::RunConfig& conf
 }
 
 Result<void> read_times(RunArguments& arguments, const CLI::App& command) {
-  BUBBLESIM_RETURN_IF_ERROR(arguments.config.empty() ? read_quick_times(arguments, command)
+  BUBBLESIM_RETURN_IF_ERROR(arguments.config.empty() ? read_quick_times(arguments)
                                                      : read_overrides(arguments, command));
   BUBBLESIM_RETURN_IF_ERROR(
       read_duration("--timeline-window", arguments.timeline_window, arguments.timeline_length));

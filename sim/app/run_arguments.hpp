@@ -33,7 +33,7 @@ struct QuickRun {
   std::string policies;    ///< as choose_policies() takes them
   double load = 0.1;       ///< online: offered load of one GPU of the service's own, (0, 10]
   Duration duration = std::chrono::seconds(120);  ///< simulated
-  Duration warmup = std::chrono::seconds(60);  ///< not measured: TGS profiles for up to 25 s
+  Duration warmup = std::chrono::seconds(60);  ///< not measured; at most half of `duration`
   /// The run ends when this is reached, and after `duration` at most.
   std::optional<run::PrecisionGoal> precision;
   std::uint64_t seed = 1;
@@ -78,8 +78,8 @@ struct RunArguments {
   std::string out;
   std::string timeline;
   std::string timeline_policy;
-  std::string duration = "120s";
-  std::string warmup = "60s";
+  std::string duration = "auto";
+  std::string warmup;  ///< empty: by the duration
   ConfigOverrides overrides;  ///< of a run with a config
   std::string timeline_window = "1s";
   Duration timeline_length{};  ///< `timeline` as a span

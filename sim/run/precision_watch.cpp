@@ -160,7 +160,7 @@ void PrecisionWatch::look_at_offline(std::uint32_t filler, SimTime now) {
 void PrecisionWatch::look_at_online(std::uint32_t filler, SimTime now) {
   observe::KnownFigure figure{.figure = "latency_p95",
                               .filler = loaded_.config.fillers[filler].name,
-                              .wanted = goal_.fillers};
+                              .wanted = goal_.latency};
   const Requests requests = count(filler, now);
   figure.overloaded = is_overloaded(filler, requests, now);
   if (scenario_.policy == nullptr) {  // alone: only whether it keeps up is asked

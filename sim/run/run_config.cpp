@@ -187,6 +187,7 @@ PrecisionGoal read_precision(ObjectReader reader) {
   PrecisionGoal goal;
   goal.training = reader.number("training", kShare, goal.training);
   goal.fillers = reader.number("fillers", kShare, goal.fillers);
+  goal.latency = reader.number("latency", kShare, goal.latency);
   goal.confidence = reader.number("confidence", {0.5, 0.999}, goal.confidence);
   goal.least = reader.duration("least", kPositiveSpan, goal.least);
   goal.most = reader.duration("most", kPositiveSpan, goal.most);

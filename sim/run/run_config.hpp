@@ -158,7 +158,8 @@ inline constexpr Duration kAutoWarmup = std::chrono::seconds(1);
 /// shares of the figures.
 struct PrecisionGoal {
   double training = 0.005;   ///< of training's rate
-  double fillers = 0.02;     ///< of an offline filler's rate, an online one's p95
+  double fillers = 0.02;     ///< of an offline filler's rate
+  double latency = 0.05;     ///< of an online filler's p95
   double confidence = 0.95;  ///< of the intervals
   Duration least = std::chrono::seconds(2);   ///< shortest measured window
   Duration most = std::chrono::seconds(120);  ///< longest measured window

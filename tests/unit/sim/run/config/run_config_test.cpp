@@ -200,6 +200,7 @@ TEST_F(RunConfigTest, AnAutomaticLengthHasAPrecisionAndAnUpperBound) {
   ASSERT_TRUE(plain->precision);
   EXPECT_EQ(plain->precision->training, 0.005);
   EXPECT_EQ(plain->precision->fillers, 0.02);
+  EXPECT_EQ(plain->precision->latency, 0.05);
   EXPECT_EQ(plain->precision->confidence, 0.95);
   EXPECT_EQ(plain->warmup, seconds{1});
   EXPECT_EQ(plain->duration, seconds{121});
