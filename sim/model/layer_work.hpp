@@ -117,6 +117,9 @@ struct TrainingShape {
   GradientStore gradients = GradientStore::kWrite;
   /// Precision of the head's matrix products; nothing: as all others.
   std::optional<Precision> logits;
+  /// Longest sequence of which one kernel scales, masks and normalises unfused scores, if other
+  /// conditions hold (TransformerShape::fuses_softmax); nothing: it always does.
+  std::optional<std::uint64_t> fused_softmax;
 };
 
 /// One layer's work for one micro-batch on one GPU.

@@ -93,6 +93,43 @@ void flash_backward(const TransformerShape& shape, LayerBuilder& out) {
   }
 }
 
+// Without the fused kernel (fused_softmax.py, forward_torch_softmax): in FP32, as scaling by the
+// layer's number needs it.
+void softmax_forward(const TransformerShape& shape, std::vector<WorkItem>& items) {
+  const auto stream = [&](const char* name, double bytes) {
+    items.push_back(score_stream(shape, name, KernelKind::kElementwise, bytes, 1.0));
+  };
+  const double p = shape.element;
+  const bool fused = shape.fuses_softmax();
+  const bool cast = p < shape.score_element();
+  if (cast) stream("scores to fp32", p + kFp32Bytes);
+  if (!fused) {
+    stream("scores scale", 2.0 * kFp32Bytes);
+    stream("scores mask", 2.0 * kFp32Bytes);
+  }
+  items.push_back(score_stream(shape, fused ? "scale mask softmax" : "softmax",
+                               KernelKind::kSoftmax, 2.0 * shape.score_element(), kSoftmaxFlops));
+  if (cast) stream("softmax cast", p + kFp32Bytes);
+}
+
+void softmax_backward(const TransformerShape& shape, LayerBuilder& out) {
+  const auto stream = [&](const char* name, double bytes) {
+    out.input_grad(score_stream(shape, name, KernelKind::kElementwise, bytes, 1.0));
+  };
+  const double p = shape.element;
+  const bool fused = shape.fuses_softmax();
+  const bool cast = p < shape.score_element();
+  if (cast) stream("softmax gradient to fp32", p + kFp32Bytes);
+  out.input_grad(score_stream(shape,
+                              fused ? "scale mask softmax input-grad" : "softmax input-grad",
+                              KernelKind::kSoftmax, 3.0 * shape.score_element(), 4.0));
+  if (!fused) {
+    stream("scores mask input-grad", 2.0 * kFp32Bytes);
+    stream("scores scale input-grad", 2.0 * kFp32Bytes);
+  }
+  if (cast) stream("scores gradient cast", p + kFp32Bytes);
+}
+
 void unfused_forward(const TransformerShape& shape, std::vector<WorkItem>& items) {
   const std::uint64_t s = shape.sequence;
   const std::uint64_t d = shape.spec->head_size;
@@ -103,8 +140,7 @@ void unfused_forward(const TransformerShape& shape, std::vector<WorkItem>& items
     items.push_back(copy(shape, "keys and values repeat", 2.0 * keys, 2.0 * queries));
   }
   items.push_back(head_gemm(shape, "scores gemm", s, s, d));
-  items.push_back(
-      score_stream(shape, "scale mask softmax", KernelKind::kSoftmax, 2.0 * p, kSoftmaxFlops));
+  softmax_forward(shape, items);
   if (shape.dropout) {
     items.push_back(score_stream(shape, "attention dropout", KernelKind::kElementwise,
                                  2.0 * p + kMaskByte, 2.0));
@@ -125,8 +161,7 @@ void unfused_backward(const TransformerShape& shape, LayerBuilder& out) {
     out.input_grad(score_stream(shape, "attention dropout input-grad", KernelKind::kElementwise,
                                 2.0 * p + kMaskByte, 2.0));
   }
-  out.input_grad(score_stream(shape, "scale mask softmax input-grad", KernelKind::kSoftmax,
-                              3.0 * p, 4.0));
+  softmax_backward(shape, out);
   out.input_grad(head_gemm(shape, "scores gemm queries-grad", s, d, s));
   out.input_grad(head_gemm(shape, "scores gemm keys-grad", s, d, s));
   if (shares_keys(shape)) {
@@ -150,9 +185,10 @@ double attention_core_kept(const TransformerShape& shape) {
   if (shape.run.attention == AttentionKernels::kFlash) {
     return kStatisticBytes * static_cast<double>(shape.tokens * shape.heads);
   }
-  // Softmax output; with dropout its mask and output too.
-  const double score_bytes = shape.dropout ? 2.0 * shape.element + kMaskByte : shape.element;
-  return score_bytes * shape.scores();
+  // Softmax output; what the product reads, if that is another array; dropout's mask.
+  const double p = shape.element, kept = shape.score_element();
+  const double read = shape.dropout ? p + kMaskByte : p < kept ? p : 0.0;
+  return (kept + read) * shape.scores();
 }
 
 void attention_core_forward(const TransformerShape& shape, std::vector<WorkItem>& items) {

@@ -132,7 +132,9 @@ double gradients_alive(const TransformerShape& shape) {
   double widest = tokens * static_cast<double>(up_columns(shape, shape.ffn));
   widest = std::max(widest, tokens * static_cast<double>(shape.query_columns +
                                                          2 * shape.kv_columns));
-  if (shape.run.attention == AttentionKernels::kUnfused) widest = std::max(widest, shape.scores());
+  if (shape.run.attention == AttentionKernels::kUnfused) {
+    widest = std::max(widest, shape.scores() * shape.score_element() / shape.element);
+  }
   return shape.element * (shape.stream() + 2.0 * widest);
 }
 

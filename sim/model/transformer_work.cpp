@@ -105,6 +105,14 @@ double TransformerShape::scores() const {
   return static_cast<double>(batch * heads) * s * s;
 }
 
+bool TransformerShape::fuses_softmax() const {
+  if (!run.fused_softmax) return true;
+  return element < kFp32Bytes && sequence > 16 && sequence <= *run.fused_softmax &&
+         sequence % 4 == 0 && batch * heads % 4 == 0;
+}
+
+double TransformerShape::score_element() const { return fuses_softmax() ? element : kFp32Bytes; }
+
 std::uint64_t padded_vocabulary(std::uint64_t rows, std::uint32_t tensor) {
   if (tensor <= 1) return rows;
   const std::uint64_t unit = kVocabularyUnit * tensor;

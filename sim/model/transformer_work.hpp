@@ -41,6 +41,11 @@ struct TransformerShape {
   std::uint64_t vocabulary = 0;      ///< rows on this GPU, padded
   bool dropout = false;
 
+  /// Megatron-LM's fused kernel takes 16-bit scores, in fours (fused_softmax.py,
+  /// is_kernel_available).
+  [[nodiscard]] bool fuses_softmax() const;
+  /// Bytes of a score in kernels that are not fused: they work in FP32.
+  [[nodiscard]] double score_element() const;
   [[nodiscard]] bool splits_tensor() const { return split.tensor > 1; }
   [[nodiscard]] bool splits_sequence() const { return splits_tensor() && split.sequence_parallel; }
   [[nodiscard]] std::uint64_t hidden() const { return spec->hidden; }

@@ -93,6 +93,7 @@ model::TrainingShape shape_of(const JobRequest& request) {
   shape.recompute = plan.recompute;
   shape.attention = plan.attention;
   shape.logits = request.software.logits;
+  shape.fused_softmax = request.software.fused_softmax;
   shape.gradients = plan.optimizer.gradients;
   return shape;
 }

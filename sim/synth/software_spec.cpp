@@ -54,6 +54,11 @@ SoftwareSpec read_software(ObjectReader& root) {
   out.slowdown = {slowdown(root, "gemm"), slowdown(root, "batched_gemm"),
                   slowdown(root, "attention"), slowdown(root, "streaming")};
   out.logits = hardware::constant(root, "logits").choice("value", model::kWidePrecisionNames);
+  ObjectReader softmax = hardware::constant(root, "fused_softmax", Presence::kOptional);
+  hardware::check_unit(softmax, "tokens");
+  if (softmax.present()) {
+    out.fused_softmax = softmax.integer<std::uint64_t>("value", {0, hardware::kMaxCount});
+  }
   out.compute_wait = hardware::constant(root, "compute_wait").choice("value", kComputeWaits);
   out.exchange_wait = hardware::constant(root, "exchange_wait").choice("value", kExchangeWaits);
   out.pipeline_wait = hardware::constant(root, "pipeline_wait").choice("value", kWaits);

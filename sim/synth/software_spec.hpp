@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -59,6 +60,7 @@ struct SoftwareSpec {
   Duration iteration{};       ///< host time of each iteration: data, logging, schedule
   KernelSlowdown slowdown;
   model::Precision logits = model::Precision::kFp16;  ///< of the head's matrix products
+  std::optional<std::uint64_t> fused_softmax;  ///< model::TrainingShape's
   ComputeWait compute_wait = ComputeWait::kNone;
   ExchangeWait exchange_wait = ExchangeWait::kStream;
   PipelineWait pipeline_wait = PipelineWait::kStream;

@@ -123,6 +123,41 @@ TEST(TrainingWork, SelectiveRecomputationRunsTheScoresAgain) {
   EXPECT_DOUBLE_EQ(product_flops(layer.recompute), 4 * kSbh * kS);
 }
 
+TEST(TrainingWork, ScoresThatTheFusedKernelDoesNotTakeGoThroughFiveInFp32) {
+  const auto block_of = [](std::uint64_t sequence, std::uint32_t ranks, std::uint64_t longest) {
+    TrainingShape shape = run_of(2, sequence);
+    shape.fused_softmax = longest;
+    return block(shape, tensor(ranks, false));
+  };
+  const auto fused = [&](std::uint64_t sequence, std::uint32_t ranks,
+                         std::uint64_t longest = 1024) {
+    const auto list = names(block_of(sequence, ranks, longest).forward);
+    return std::count(list.begin(), list.end(), "scale mask softmax") == 1;
+  };
+  EXPECT_TRUE(fused(1024, 8));  // 2 samples of 2 heads
+  EXPECT_FALSE(fused(1024, 16));
+  EXPECT_FALSE(fused(1024, 1, 1023));
+  EXPECT_FALSE(fused(1022, 1));
+  EXPECT_TRUE(fused(20, 1));
+  EXPECT_FALSE(fused(16, 1));
+  const LayerWork layer = block_of(1024, 1, 512);
+  const auto bytes = [](const std::vector<WorkItem>& list) {
+    double sum = 0;
+    for (const char* name : {"scores to fp32", "scores scale", "scores mask", "softmax",
+                             "softmax cast", "softmax gradient to fp32", "softmax input-grad",
+                             "scores mask input-grad", "scores scale input-grad",
+                             "scores gradient cast"}) {
+      const auto all = names(list);
+      if (std::count(all.begin(), all.end(), name) > 0) sum += kernel(list, name).bytes;
+    }
+    return sum / (kA * kB * kS * kS);
+  };
+  EXPECT_DOUBLE_EQ(bytes(layer.forward), 6 + 8 + 8 + 8 + 6);
+  EXPECT_DOUBLE_EQ(bytes(layer.input_grad), 6 + 12 + 8 + 8 + 6);
+  // The softmax's output, 4 bytes, dropout's, and the mask; 5 in all if it is fused.
+  EXPECT_DOUBLE_EQ(layer.activation_bytes, kSbh * (34 + 7 * kA * kS / kH));
+}
+
 TEST(TrainingWork, AForwardBlockIsTheKernelsOfMegatron) {
   EXPECT_THAT(names(block(run_of(2, 1024), tensor(8, false)).forward),
               ElementsAre("layernorm", "qkv gemm", "qkv bias", "scores gemm", "scale mask softmax",

@@ -44,6 +44,24 @@ TEST(Program, HasEachKernelOnceAMicroBatch) {
   EXPECT_EQ(std::count(all.begin(), all.end(), "linear gemm"), 15);
 }
 
+TEST(Program, FusesTheSoftmaxAsItsSoftwareDoes) {
+  JobRequest request = tiny_job();
+  request.model = {"small decoder", llama_like(1, 1024)};  // 8 heads
+  request.plan.micro_batch = 1;
+  request.plan.global_batch = 1;
+  request.plan.sequence = 64;
+  request.plan.attention = model::AttentionKernels::kUnfused;
+  const auto casts = [&] {
+    const auto all = names(synthesise(plan_of(request)).program.ranks[0]);
+    return std::count(all.begin(), all.end(), "softmax cast");
+  };
+  EXPECT_EQ(casts(), 0);
+  request.software.fused_softmax = 64;
+  EXPECT_EQ(casts(), 0);
+  request.software.fused_softmax = 63;
+  EXPECT_EQ(casts(), 1);
+}
+
 TEST(Program, IsTheSameEachTime) {
   JobRequest request = tiny_job();
   request.plan.data = 2;
