@@ -61,8 +61,8 @@ class TrainingBudget {
     see_iteration({});
   }
 
-  /// Requests are among the fillers: the bucket holds half and begins full, so that spending settles
-  /// from above. Call before anything is charged.
+  /// Requests are among the fillers: the bucket holds half and begins full, so that spending
+  /// settles from above. Call before anything is charged.
   void serve_requests() {
     horizon_ = horizon_ / 2;
     see_iteration({});
