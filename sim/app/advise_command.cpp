@@ -198,7 +198,6 @@ void add_time_options(CLI::App& command, RunArguments& job) {
                      "not known)");
   command.add_option("--device", job.quick.device,
                      "Device to simulate: a name or a file (default: the one recorded)");
-  job.duration = "120s";
   command.add_option("--duration", job.duration,
                      "Without QUESTION: simulated time of a full trial, which the answer is "
                      "confirmed at; where it is not given, less if --budget is small")

@@ -81,7 +81,8 @@ void add_quick_options(CLI::App& command, RunArguments& arguments) {
       .add_option("--duration", arguments.duration,
                   "Simulated time, such as 60s, with CONFIG in place of its duration or "
                   "iterations; without CONFIG also auto: until training's rate is known to 0.5 %, "
-                  "an offline filler's rate to 2 %, an online one's p95 to 5 %, for 120s at most")
+                  "an offline filler's rate to 2 %, an online one's p95 to 5 %; measured for 120s "
+                  "at most, or for half of the time in which a policy settles")
       ->capture_default_str();
   command
       .add_option("--warmup", arguments.warmup,
@@ -268,6 +269,7 @@ Result<void> read_quick_times(RunArguments& arguments) {
     quick.precision.emplace();
     quick.duration = quick.warmup + quick.precision->most;
   }
+  if (quick.duration == Duration{}) return fail("--duration", {}, "found 0s, expected more");
   if (quick.warmup >= quick.duration) {
     return fail("--warmup", {},
                 "found " + format_duration(quick.warmup) + ", expected less than --duration (" +

@@ -351,7 +351,9 @@ Errors write_outputs(const RunArguments& arguments, RunOutputs& outputs) {
   for (const auto& [path, recorder, window] : outputs.timelines) {
     auto done = make_folder_of(path);
     if (done) {
-      const auto chrome = run::timeline_to_chrome(*recorder, window);  // borrows from the recorder
+      const Duration later = recorder->delayed();
+      const auto chrome = run::timeline_to_chrome(  // borrows from the recorder
+          *recorder, {window.from + later, window.to + later});
       done = traces::write_chrome_trace_file(path, chrome).map([](const auto&) {});
     }
     if (!done) faults.push_back(done.error());

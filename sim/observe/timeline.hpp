@@ -88,6 +88,14 @@ class TimelineRecorder {
     to_ = std::max(to_, to);
   }
 
+  /// Moves the window, which was made for a run that settles so much earlier.
+  void delay_window(Duration later) {
+    from_ += later;
+    to_ = to_ == SimTime::max() ? to_ : to_ + later;
+    delayed_ += later;
+  }
+  [[nodiscard]] Duration delayed() const { return delayed_; }
+
   /// The id of a name; the same text gives the same id.
   [[nodiscard]] NameId intern(std::string_view text);
   void name_gpu(GpuId gpu, std::string name);
@@ -113,6 +121,7 @@ class TimelineRecorder {
   TimelineLimits limits_;
   SimTime from_ = kSimStart;
   SimTime to_ = SimTime::max();
+  Duration delayed_{};
   std::vector<Slice> slices_;
   std::vector<CounterSample> samples_;
   std::vector<CounterTrack> tracks_;

@@ -160,7 +160,7 @@ CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record, st
   timeline.policy = config.policies.at(policy).name;
   timeline.same_result = same_rows(record, report);
   const ChromeTrace trace = run::timeline_to_chrome(recorder);
-  choose_window(trace, config.warmup, mean, timeline);
+  choose_window(trace, config.warmup + recorder.delayed(), mean, timeline);
   add_lanes(trace, options, timeline);
   return timeline;
 }
