@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 
+#include "tests/temp_folder.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
 #include "tests/unit/sim/store/store_cases.hpp"
 
@@ -22,16 +23,11 @@ using testing::AllOf, testing::HasSubstr;
 
 class Folder final : public StorePlace {
  public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "store_test_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~Folder() override { fs::remove_all(folder_); }
-  [[nodiscard]] std::string where() const override { return (folder_ / "results.db").string(); }
-  [[nodiscard]] const fs::path& folder() const { return folder_; }
+  [[nodiscard]] std::string where() const override { return folder_.path("results.db"); }
+  [[nodiscard]] fs::path folder() const { return folder_.path(); }
 
  private:
-  fs::path folder_;
+  TempFolder folder_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Sqlite, StoreCases, testing::Values(StoreBackend{
@@ -79,9 +75,10 @@ std::optional<std::set<std::string>> rows_of(const std::string& where) {
   return read ? std::optional(rows) : std::nullopt;
 }
 
+struct SqliteStore : testing::Test { const Folder place; };
+
 // One bit of the file is another, 150 times: rows are as they were stored, or there are none.
-TEST(SqliteStore, GivesNoRowThatWasNotStored) {
-  const Folder place;
+TEST_F(SqliteStore, GivesNoRowThatWasNotStored) {
   fill(place.where(), 20);
   const std::string whole = read(place.where());
   const auto expected = rows_of(place.where());
@@ -100,15 +97,15 @@ TEST(SqliteStore, GivesNoRowThatWasNotStored) {
   EXPECT_GT(refused, 30U);
 }
 
-TEST(SqliteStore, WhoseFileIsGoneOrAnotherOneIsNotAddedTo) {
+TEST_F(SqliteStore, WhoseFileIsGoneOrAnotherOneIsNotAddedTo) {
   for (const bool replaced : {false, true}) {
-    const Folder place;
-    fill(place.where(), 1);
-    const auto store = open_store(place.where(), StoreAccess::kWrite);
+    const Folder one;
+    fill(one.where(), 1);
+    const auto store = open_store(one.where(), StoreAccess::kWrite);
     ASSERT_TRUE(store);
     EXPECT_FALSE((*store)->is_gone());
-    fs::remove(place.where());
-    if (replaced) write(place.where(), "another file");
+    fs::remove(one.where());
+    if (replaced) write(one.where(), "another file");
     EXPECT_TRUE((*store)->is_gone());
     const auto added = (*store)->add(sample_records(1, 2));
     ASSERT_FALSE(added);
@@ -119,15 +116,13 @@ TEST(SqliteStore, WhoseFileIsGoneOrAnotherOneIsNotAddedTo) {
   }
 }
 
-TEST(SqliteStore, IsOneFileWhenItIsClosed) {
-  const Folder place;
+TEST_F(SqliteStore, IsOneFileWhenItIsClosed) {
   fill(place.where(), 3);
   ASSERT_TRUE(open_store(place.where(), StoreAccess::kRead));
   EXPECT_EQ(std::distance(fs::directory_iterator(place.folder()), fs::directory_iterator()), 1);
 }
 
-TEST(SqliteStore, WhatIsNoStoreIsRefusedAndLeftAsItIs) {
-  const Folder place;
+TEST_F(SqliteStore, WhatIsNoStoreIsRefusedAndLeftAsItIs) {
   const std::string where = place.where();
   EXPECT_THAT(fault_of(where, StoreAccess::kRead), HasSubstr("found no such results store"));
   EXPECT_FALSE(fs::exists(where));
@@ -147,8 +142,7 @@ TEST(SqliteStore, WhatIsNoStoreIsRefusedAndLeftAsItIs) {
 }
 
 
-TEST(SqliteStore, ACutFileIsNamedAsDamaged) {
-  const Folder place;
+TEST_F(SqliteStore, ACutFileIsNamedAsDamaged) {
   fill(place.where(), 50);
   const auto size = fs::file_size(place.where());
   fs::resize_file(place.where(), size / 2);
@@ -157,8 +151,7 @@ TEST(SqliteStore, ACutFileIsNamedAsDamaged) {
   EXPECT_EQ(fs::file_size(place.where()), size / 2);
 }
 
-TEST(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
-  const Folder place;
+TEST_F(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
   fill(place.where(), 4);
   const std::string whole = read(place.where());
   std::string before;
@@ -185,8 +178,7 @@ TEST(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
   EXPECT_GT(found, 0U);
 }
 
-TEST(SqliteStore, AFullDiskKeepsWhatWasStored) {
-  const Folder place;
+TEST_F(SqliteStore, AFullDiskKeepsWhatWasStored) {
   fill(place.where(), 20);
   const pid_t child = fork();
   if (child == 0) {
@@ -218,8 +210,7 @@ TEST(SqliteStore, AFullDiskKeepsWhatWasStored) {
   EXPECT_TRUE((*store)->add(sample_records(3000, 3001)));
 }
 
-TEST(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
-  const Folder place;
+TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
   const pid_t child = fork();
   if (child == 0) {
     auto store = open_store(place.where(), StoreAccess::kWrite);
@@ -234,8 +225,7 @@ TEST(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
   EXPECT_EQ((*store)->done().value().size(), 30U);
 }
 
-TEST(SqliteStore, AFileThatMayNotBeWrittenIsReadAndNotWritten) {
-  const Folder place;
+TEST_F(SqliteStore, AFileThatMayNotBeWrittenIsReadAndNotWritten) {
   fill(place.where(), 2);
   fs::permissions(place.where(), fs::perms(0444));
   fs::permissions(place.folder(), fs::perms(0555));

@@ -1,11 +1,11 @@
 // From axes to runs: orders, conditions and faults, counted by hand.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "sim/base/json.hpp"
 #include "sim/sweep/remaining.hpp"
+#include "tests/temp_folder.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
 
@@ -227,8 +227,6 @@ namespace fs = std::filesystem;
 class Remaining : public testing::Test {
  protected:
   Remaining() {
-    std::string pattern = (fs::temp_directory_path() / "remaining_test_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     store_ = std::move(
         *store::open_store((folder_ / "results.db").string(), store::StoreAccess::kWrite));
     // "load" did 0 and 1, and 2 failed; "other" plans 1, 2, 3.
@@ -240,7 +238,6 @@ class Remaining : public testing::Test {
       plan_.back().index = number - 1;
     }
   }
-  ~Remaining() override { fs::remove_all(folder_); }
   [[nodiscard]] RemainingRuns left(FailedRuns failed) {
     BestSoFar best{BestGoal{}};
     auto result = remaining_runs(plan_, "other", *store_, failed, best);
@@ -248,7 +245,8 @@ class Remaining : public testing::Test {
     return result.value_or(RemainingRuns{});
   }
 
-  fs::path folder_;
+  const TempFolder temp_;
+  const fs::path folder_{temp_.path()};
   std::unique_ptr<store::ResultsStore> store_;
   std::vector<store::PlannedRun> plan_;
 };
