@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,6 +129,8 @@ inline Spans replayed_with_longer(program::Program program, std::size_t op, std:
   return replayed(program);
 }
 
+using Edges = std::vector<std::uint32_t>;
+
 /// A recording, what its replay is, and what it is with an operation that lasts longer.
 struct Replayed {
   struct Longer {
@@ -141,6 +144,9 @@ struct Replayed {
   std::vector<Longer> longer{};
   std::vector<std::pair<std::string_view, std::uint64_t>> counters{};
   std::vector<std::pair<std::size_t, program::StepKind>> steps{};  ///< of the first thread
+  std::optional<Edges> edges{};  ///< what each edge waits for
+  std::vector<std::pair<std::size_t, int>> edge_counts{};  ///< of operations
+  std::vector<std::pair<std::size_t, std::int64_t>> lags{}, gaps{};  ///< of operations
 };
 
 inline void expect_replays(const std::vector<Replayed>& cases) {
@@ -155,6 +161,18 @@ inline void expect_replays(const std::vector<Replayed>& cases) {
     }
     for (const auto& [name, count] : row.counters) EXPECT_EQ(program.counters.count(name), count);
     for (const auto& [step, kind] : row.steps) EXPECT_EQ(program.threads[0].steps[step].kind, kind);
+    if (row.edges) {
+      Edges before;
+      for (const auto& edge : program.edges) before.push_back(edge.before);
+      EXPECT_EQ(before, *row.edges);
+    }
+    for (const auto& [op, count] : row.edge_counts) EXPECT_EQ(program.ops[op].edge_count, count);
+    for (const auto& [op, lag] : row.lags) {
+      EXPECT_EQ(microseconds(program.ops[op].launch_lag), lag) << "of " << op;
+    }
+    for (const auto& [op, gap] : row.gaps) {
+      EXPECT_EQ(microseconds(program.ops[op].gap), gap) << "of " << op;
+    }
   }
 }
 
