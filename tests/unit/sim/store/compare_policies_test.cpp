@@ -8,6 +8,7 @@
 #include "sim/store/compare_policies.hpp"
 #include "sim/store/merge_stores.hpp"
 #include "sim/store/results_store.hpp"
+#include "tests/fault.hpp"
 #include "tests/temp_folder.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
 
@@ -37,10 +38,6 @@ CompareOptions by_point() {
 
 class ComparePolicies : public testing::Test {
  protected:
-  ComparePolicies() {
-    store_ = std::move(*open_store((folder_ / "results.db").string(), StoreAccess::kWrite));
-  }
-
   /// A run of exclusive and mps with these p95 latencies, at a load and a seed.
   void add(std::uint64_t number, const std::string& load, std::uint64_t seed, double exclusive,
            double mps) {
@@ -53,14 +50,12 @@ class ComparePolicies : public testing::Test {
   }
   [[nodiscard]] Comparison compare(CompareOptions options = {}) {
     if (options.metrics.empty()) options.metrics = {"latency_p95_ms"};
-    const auto result = compare_policies(*store_, options);
-    EXPECT_TRUE(result) << result.error().text();
-    return result.value_or(Comparison{});
+    return must(compare_policies(*store_, options));
   }
 
   const TempFolder temp_;
-  const fs::path folder_{temp_.path()};
-  std::unique_ptr<ResultsStore> store_;
+  const std::unique_ptr<ResultsStore> store_ =
+      must(open_store(temp_.path("results.db"), StoreAccess::kWrite));
 };
 
 TEST(PairedInterval, IsStudentsOfTheDifferences) {
@@ -202,7 +197,7 @@ TEST_F(ComparePolicies, UnknownMetricsPoliciesAndConfidencesAreNamed) {
 
 class MergeStores : public testing::Test {
  protected:
-  [[nodiscard]] std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  [[nodiscard]] std::string at(const std::string& name) const { return temp_.path(name); }
   std::string store(const std::string& name, const std::vector<RunRecord>& records) const {
     EXPECT_TRUE((*open_store(at(name), StoreAccess::kWrite))->add(records));
     return at(name);
@@ -215,13 +210,10 @@ class MergeStores : public testing::Test {
     return all;
   }
   [[nodiscard]] MergeCount merge(std::vector<std::string> inputs, const std::string& out) const {
-    const auto merged = merge_stores(inputs, at(out), nullptr);
-    EXPECT_TRUE(merged) << merged.error().text();
-    return merged.value_or(MergeCount{});
+    return must(merge_stores(inputs, at(out), nullptr));
   }
 
   const TempFolder temp_;
-  const fs::path folder_{temp_.path()};
 };
 
 TEST_F(MergeStores, AnyOrderGivesTheSameContentAndAgainChangesNothing) {

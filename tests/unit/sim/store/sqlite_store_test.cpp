@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 
+#include "tests/fault.hpp"
 #include "tests/temp_folder.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
 #include "tests/unit/sim/store/store_cases.hpp"
@@ -19,7 +20,7 @@ namespace bubblesim::store {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf, testing::HasSubstr;
+using testing::HasSubstr;
 
 class Folder final : public StorePlace {
  public:
@@ -49,9 +50,8 @@ std::string read(const std::string& path) {
 
 /// A closed store of so many runs.
 void fill(const std::string& where, std::uint64_t runs) {
-  const auto store = open_store(where, StoreAccess::kWrite);
-  ASSERT_TRUE(store) << store.error().text();
-  ASSERT_TRUE((*store)->add(sample_records(0, runs)));
+  const auto store = must(open_store(where, StoreAccess::kWrite));
+  ASSERT_TRUE(store->add(sample_records(0, runs)));
 }
 
 /// Key and all cells of every row, a text a row; nothing: the store says that it is damaged.
@@ -81,8 +81,7 @@ struct SqliteStore : testing::Test { const Folder place; };
 TEST_F(SqliteStore, GivesNoRowThatWasNotStored) {
   fill(place.where(), 20);
   const std::string whole = read(place.where());
-  const auto expected = rows_of(place.where());
-  ASSERT_TRUE(expected);
+  const auto expected = must(rows_of(place.where()));
   std::mt19937_64 random(54);
   std::size_t refused = 0;
   for (int flip = 0; flip < 150; ++flip) {
@@ -92,7 +91,7 @@ TEST_F(SqliteStore, GivesNoRowThatWasNotStored) {
     write(place.where(), damaged);
     const auto rows = rows_of(place.where());
     refused += rows ? 0 : 1;
-    EXPECT_TRUE(!rows || std::ranges::includes(*expected, *rows)) << "bit " << bit;
+    EXPECT_TRUE(!rows || std::ranges::includes(expected, *rows)) << "bit " << bit;
   }
   EXPECT_GT(refused, 30U);
 }
@@ -101,17 +100,15 @@ TEST_F(SqliteStore, WhoseFileIsGoneOrAnotherOneIsNotAddedTo) {
   for (const bool replaced : {false, true}) {
     const Folder one;
     fill(one.where(), 1);
-    const auto store = open_store(one.where(), StoreAccess::kWrite);
-    ASSERT_TRUE(store);
-    EXPECT_FALSE((*store)->is_gone());
+    const auto store = must(open_store(one.where(), StoreAccess::kWrite));
+    EXPECT_FALSE(store->is_gone());
     fs::remove(one.where());
     if (replaced) write(one.where(), "another file");
-    EXPECT_TRUE((*store)->is_gone());
-    const auto added = (*store)->add(sample_records(1, 2));
-    ASSERT_FALSE(added);
-    EXPECT_THAT(added.error().text(), HasSubstr("was deleted, moved or replaced"));
+    EXPECT_TRUE(store->is_gone());
+    const auto added = error_of(store->add(sample_records(1, 2)));
+    EXPECT_THAT(added.text(), HasSubstr("was deleted, moved or replaced"));
     std::size_t kept = 0;
-    EXPECT_TRUE((*store)->each_record([&kept](const RunRecord&) { ++kept; }));
+    EXPECT_TRUE(store->each_record([&kept](const RunRecord&) { ++kept; }));
     EXPECT_EQ(kept, 1U);
   }
 }
@@ -140,7 +137,6 @@ TEST_F(SqliteStore, WhatIsNoStoreIsRefusedAndLeftAsItIs) {
   EXPECT_THAT(fault_of(where, StoreAccess::kRead), HasSubstr("found an empty file"));
   EXPECT_EQ(fault_of(where, StoreAccess::kWrite), "opened");
 }
-
 
 TEST_F(SqliteStore, ACutFileIsNamedAsDamaged) {
   fill(place.where(), 50);
@@ -201,13 +197,12 @@ TEST_F(SqliteStore, AFullDiskKeepsWhatWasStored) {
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
-  const auto store = open_store(place.where(), StoreAccess::kWrite);
-  ASSERT_TRUE(store) << store.error().text();
-  const std::size_t kept = (*store)->done().value().size();
+  const auto store = must(open_store(place.where(), StoreAccess::kWrite));
+  const std::size_t kept = store->done().value().size();
   EXPECT_GE(kept, 20U);
   EXPECT_EQ(kept % 20, 0U) << "whole batches";
-  EXPECT_TRUE((*store)->check());
-  EXPECT_TRUE((*store)->add(sample_records(3000, 3001)));
+  EXPECT_TRUE(store->check());
+  EXPECT_TRUE(store->add(sample_records(3000, 3001)));
 }
 
 TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
@@ -220,9 +215,8 @@ TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
   int status = -1;
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
-  const auto store = open_store(place.where(), StoreAccess::kRead);
-  ASSERT_TRUE(store) << store.error().text();
-  EXPECT_EQ((*store)->done().value().size(), 30U);
+  const auto store = must(open_store(place.where(), StoreAccess::kRead));
+  EXPECT_EQ(store->done().value().size(), 30U);
 }
 
 TEST_F(SqliteStore, AFileThatMayNotBeWrittenIsReadAndNotWritten) {

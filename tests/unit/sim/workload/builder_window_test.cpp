@@ -84,11 +84,10 @@ TEST(BuilderWindow, APassIsWhatTheIterationsUsedLaunched) {
 // From 50 to 410: all times 50 earlier, without the first and the last kernel.
 TEST(BuilderWindow, AChoiceTakesWarmUpToo) {
   const auto program =
-      build_program(three_iterations().trace(), plain_gpu(),
-                    {Window::kIterations, {traces::IterationChoice::Kind::kAll}});
-  ASSERT_TRUE(program);
-  EXPECT_EQ(program->iterations, 3U);
-  EXPECT_EQ(run_once(*program).spans(), (Spans{{5, 15}, {105, 115}, {245, 255}}));
+      must(build_program(three_iterations().trace(), plain_gpu(),
+                         {Window::kIterations, {traces::IterationChoice::Kind::kAll}}));
+  EXPECT_EQ(program.iterations, 3U);
+  EXPECT_EQ(run_once(program).spans(), (Spans{{5, 15}, {105, 115}, {245, 255}}));
 }
 
 // Of 140 and 120, the iterations used.
@@ -121,9 +120,8 @@ TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
 TEST(BuilderWindow, AWindowLongerThanAMonthIsAFault) {
   TraceBuilder job;
   job.kernel({0, 2, 5, 31LL * 24 * 3'600'000'000});
-  const auto program = build_program(job.trace(), plain_gpu(), {Window::kWhole});
-  ASSERT_FALSE(program);
-  EXPECT_EQ(program.error().text(),
+  const auto program = error_of(build_program(job.trace(), plain_gpu(), {Window::kWhole}));
+  EXPECT_EQ(program.text(),
             "made by hand: found a window of 2678400s, expected at most 2592000s, which a "
             "program's steps can hold");
 }

@@ -14,6 +14,7 @@
 #include "sim/workload/lone_job.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/program_run.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
 #include "tests/unit/sim/workload/trace_builder.hpp"
 
@@ -78,24 +79,14 @@ class RunRecorder : public RunObserver {
 
 inline program::Program must_build(const traces::RankTrace& trace, Window window = Window::kWhole,
                           const hardware::GpuSpec& spec = plain_gpu()) {
-  Result<program::Program> program = build_program(trace, spec, {window});
-  if (!program) {
-    ADD_FAILURE() << program.error().text();
-    return {};
-  }
-  return *std::move(program);
+  return must(build_program(trace, spec, {window}));
 }
 
 inline JobProgram must_build_job(const std::vector<TraceBuilder>& ranks,
                                  Window window = Window::kWhole) {
   traces::JobTrace job;
   for (const TraceBuilder& rank : ranks) job.ranks.push_back(rank.trace());
-  Result<JobProgram> program = build_job_program(job, plain_gpu(), {window});
-  if (!program) {
-    ADD_FAILURE() << program.error().text();
-    return {};
-  }
-  return *std::move(program);
+  return must(build_job_program(job, plain_gpu(), {window}));
 }
 
 /// Runs a job's ranks once, each on a GPU of its own; returns what each did.

@@ -35,22 +35,20 @@ TEST(WhatIfText, EveryTargetIsRead) {
       {"host@3=8e-1", WhatIfTarget::kHost, "", 3U, 0.8},
   };
   for (const Text& expected : texts) {
-    const auto change = parse_what_if(expected.text);
-    ASSERT_TRUE(change) << change.error().text();
-    EXPECT_EQ(change->target, expected.target) << expected.text;
-    EXPECT_EQ(change->name, expected.name);
-    EXPECT_EQ(change->rank, expected.rank);
-    EXPECT_EQ(change->speed, expected.speed);
+    const auto change = must(parse_what_if(expected.text));
+    EXPECT_EQ(change.target, expected.target) << expected.text;
+    EXPECT_EQ(change.name, expected.name);
+    EXPECT_EQ(change.rank, expected.rank);
+    EXPECT_EQ(change.speed, expected.speed);
   }
 }
 
 TEST(WhatIfText, SeveralChangesHaveCommasBetweenThem) {
-  const auto changes = parse_what_ifs("kernels=2,kernel:f<a,b>=4,host@1=0.5");
-  ASSERT_TRUE(changes) << changes.error().text();
-  ASSERT_EQ(changes->size(), 3U);
-  EXPECT_EQ(changes->at(0).target, WhatIfTarget::kAllKernels);
-  EXPECT_EQ(changes->at(1).name, "f<a,b>");
-  EXPECT_EQ(changes->at(2).rank, 1U);
+  const auto changes = must(parse_what_ifs("kernels=2,kernel:f<a,b>=4,host@1=0.5"));
+  ASSERT_EQ(changes.size(), 3U);
+  EXPECT_EQ(changes.at(0).target, WhatIfTarget::kAllKernels);
+  EXPECT_EQ(changes.at(1).name, "f<a,b>");
+  EXPECT_EQ(changes.at(2).rank, 1U);
   for (const char* text : {"kernels=2,", "kernels=2,,host=2", "kernels=2,gpu=2", ","}) {
     EXPECT_FALSE(parse_what_ifs(text)) << text;
   }
@@ -324,9 +322,7 @@ TEST_F(SwitchedOut, WhoHasOnlyWhatIsLeftHoldsUpItsPeerWhileNothingIs) {
 // What a job's iteration time depends on. Times in us.
 traces::Sensitivities of(const TraceBuilder& job) {
   const JobProgram program = must_build_job({job}, Window::kIterations);
-  const auto found = find_sensitivities(program, plain_gpu());
-  EXPECT_TRUE(found);
-  return found ? *found : traces::Sensitivities{};
+  return must(find_sensitivities(program, plain_gpu()));
 }
 
 // Each of ten kernels of 100 starts 2 after its call, its wait returns 1 after its end, and the

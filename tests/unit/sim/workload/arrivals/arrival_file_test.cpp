@@ -50,11 +50,10 @@ TEST(ArrivalFile, TimesOfEachFormatCountFromTheFirstArrival) {
                 {"id": 1, "options": {"timestamp": 8}, "timestamp": 0.023056019997596742}]})",
             {Duration{0}, Duration{23'056'019}}}}) {
     SCOPED_TRACE(file.text);
-    const auto arrivals = parse_arrivals(file.text, file.format, "trace");
-    ASSERT_TRUE(arrivals) << arrivals.error().text();
-    EXPECT_EQ(arrivals->offsets, file.offsets);
-    EXPECT_TRUE(arrivals->counters.empty());
-    EXPECT_TRUE(arrivals->lengths.empty());
+    const auto arrivals = must(parse_arrivals(file.text, file.format, "trace"));
+    EXPECT_EQ(arrivals.offsets, file.offsets);
+    EXPECT_TRUE(arrivals.counters.empty());
+    EXPECT_TRUE(arrivals.lengths.empty());
   }
 }
 
@@ -141,10 +140,9 @@ TEST(ArrivalFile, MoreThanAHundredthDamagedIsAFaultWithTheFirstLine) {
 }
 
 TEST(ArrivalFile, CutOffLastLineIsDroppedAndCounted) {
-  const auto arrivals = azure("2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:1");
-  ASSERT_TRUE(arrivals) << arrivals.error().text();
-  EXPECT_EQ(arrivals->offsets.size(), 1U);
-  EXPECT_EQ(arrivals->counters.count("arrival_lines_truncated"), 1U);
+  const auto arrivals = must(azure("2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:1"));
+  EXPECT_EQ(arrivals.offsets.size(), 1U);
+  EXPECT_EQ(arrivals.counters.count("arrival_lines_truncated"), 1U);
 }
 
 TEST(ArrivalFile, WholeLastLineNeedsNoLineEnd) {
