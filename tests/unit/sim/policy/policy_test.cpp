@@ -167,18 +167,17 @@ std::string fault(std::string_view name, const JsonScalar& value) {
 }
 
 TEST(check_parameters, takes_the_given_and_the_defaults_of_the_rest) {
-  const auto set = check({{"window", "2.5ms"},
-                          {"blocks", "7"},
-                          {"drain", "true"},
-                          {"barrier", "both"},
-                          {"fraction", "1"}});
-  ASSERT_TRUE(set);
-  EXPECT_EQ(set->duration("window"), Duration{2500us});
-  EXPECT_EQ(set->integer("blocks"), 7);
-  EXPECT_TRUE(set->flag("drain"));
-  EXPECT_EQ(set->text("barrier"), "both");
-  EXPECT_EQ(set->number("fraction"), 1.0);
-  EXPECT_EQ(set->duration_unless_word("slice"), std::nullopt);
+  const auto set = must(check({{"window", "2.5ms"},
+                               {"blocks", "7"},
+                               {"drain", "true"},
+                               {"barrier", "both"},
+                               {"fraction", "1"}}));
+  EXPECT_EQ(set.duration("window"), Duration{2500us});
+  EXPECT_EQ(set.integer("blocks"), 7);
+  EXPECT_TRUE(set.flag("drain"));
+  EXPECT_EQ(set.text("barrier"), "both");
+  EXPECT_EQ(set.number("fraction"), 1.0);
+  EXPECT_EQ(set.duration_unless_word("slice"), std::nullopt);
 }
 
 TEST(check_parameters, takes_a_word_or_a_value_where_both_are_allowed) {
@@ -215,9 +214,8 @@ TEST(check_parameters, refuses_other_types) {
 
 /// What a config has typed is judged as its text would be.
 TEST(check_parameters, takes_flags_and_numbers_as_they_are) {
-  const auto set = check({{"drain", true}, {"blocks", 7}, {"fraction", 0.25}});
-  ASSERT_TRUE(set);
-  EXPECT_EQ(*set, *check({{"drain", "true"}, {"blocks", "7"}, {"fraction", "0.25"}}));
+  const auto set = must(check({{"drain", true}, {"blocks", 7}, {"fraction", 0.25}}));
+  EXPECT_EQ(set, *check({{"drain", "true"}, {"blocks", "7"}, {"fraction", "0.25"}}));
   EXPECT_EQ(check({{"fraction", 1}})->number("fraction"), 1.0);
   const std::string place = "run.json: /policy/parameters/";
   EXPECT_EQ(fault("blocks", 7.0), place + "blocks: found \"7.0\", expected a whole number");
@@ -234,14 +232,13 @@ TEST(check_parameters, names_the_nearest_parameter_and_choice) {
 }
 
 TEST(check_parameters, reports_all_faults_at_once_with_their_places) {
-  const auto set = check(
-      {{"windows", "5ms"}, {"fraction", "2"}, {"blocks", "1"}, {"blocks", "2"}, {"a/b", "1"}});
-  ASSERT_FALSE(set);
-  ASSERT_EQ(set.error().size(), 4u);
-  EXPECT_EQ(set.error()[0].place, "/policy/parameters/windows");
-  EXPECT_EQ(set.error()[1].place, "/policy/parameters/fraction");
-  EXPECT_EQ(set.error()[2].message, "given twice");
-  EXPECT_EQ(set.error()[3].place, "/policy/parameters/a~1b");
+  const auto set = error_of(check(
+      {{"windows", "5ms"}, {"fraction", "2"}, {"blocks", "1"}, {"blocks", "2"}, {"a/b", "1"}}));
+  ASSERT_EQ(set.size(), 4u);
+  EXPECT_EQ(set[0].place, "/policy/parameters/windows");
+  EXPECT_EQ(set[1].place, "/policy/parameters/fraction");
+  EXPECT_EQ(set[2].message, "given twice");
+  EXPECT_EQ(set[3].place, "/policy/parameters/a~1b");
 }
 
 // What launches ask of a policy, and what that costs, by what it declares.
