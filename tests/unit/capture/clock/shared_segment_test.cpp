@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -26,12 +25,10 @@ using namespace std::chrono_literals;
 using bubblesim::testing::ChildProcess;
 
 TEST(SharedSegment, IsOneMemoryForAllWhoOpenIt) {
-  auto made = SharedSegment::make("bubblesim.test", 4096);
-  ASSERT_TRUE(made) << made.error().text();
-  auto opened = SharedSegment::open((*made)->name(), 4096, "test");
-  ASSERT_TRUE(opened) << opened.error().text();
-  static_cast<char*>((*made)->address())[17] = 'x';
-  EXPECT_EQ(static_cast<char*>((*opened)->address())[17], 'x');
+  auto made = must(SharedSegment::make("bubblesim.test", 4096));
+  auto opened = must(SharedSegment::open(made->name(), 4096, "test"));
+  static_cast<char*>(made->address())[17] = 'x';
+  EXPECT_EQ(static_cast<char*>(opened->address())[17], 'x');
 }
 
 TEST(SharedSegment, CanBeOpenedByItsOwnerOnly) {

@@ -25,9 +25,8 @@ using bubblesim::testing::ChildProcess;
 class TurnClockTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto made = make_turn_clock();
-    ASSERT_TRUE(made) << made.error().text();
-    clock = std::move(*made);
+    auto made = must(make_turn_clock());
+    clock = std::move(made);
     bell.id = clock->bell_id();
     part = clock->join(Turn::kControl);
   }
@@ -174,19 +173,17 @@ TEST_F(TurnClockTest, WhoeverKeepsTheTurnIsTheSameHolderUntilItHasGivenItBack) {
 TEST_F(TurnClockTest, TheHolderIsKnownThoughAProcessWasStoppedInsideTheTable) {
   const TurnHolder before = clock->holder();
   const std::string address = clock->address();
-  const auto memory = SharedSegment::open(address.substr(address.find(':') + 1),
-                                          sizeof(TurnTable), "clock of turns");
-  ASSERT_TRUE(memory) << memory.error().text();
-  const TableLock lock(*static_cast<TurnTable*>((*memory)->address()));
+  const auto memory = must(SharedSegment::open(address.substr(address.find(':') + 1),
+                                               sizeof(TurnTable), "clock of turns"));
+  const TableLock lock(*static_cast<TurnTable*>(memory->address()));
   EXPECT_EQ(clock->holder(), before);
 }
 
 TEST_F(TurnClockTest, ASecondObjectOfTheClockCountsAsTheSameClock) {
-  auto same = open_clock(clock->address());
-  ASSERT_TRUE(same) << same.error().text();
-  (*same)->sleep_until(at(3ns));
+  auto same = must(open_clock(clock->address()));
+  same->sleep_until(at(3ns));
   EXPECT_EQ(clock->now(), at(3ns));
-  EXPECT_NE((*same)->bell_id(), bell.id);
+  EXPECT_NE(same->bell_id(), bell.id);
 }
 
 TEST_F(TurnClockTest, MoreThreadsThanTheTableHasRowsOneAfterTheOther) {

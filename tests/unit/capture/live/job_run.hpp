@@ -8,22 +8,9 @@
 #include <vector>
 
 #include "sim/base/child_process.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace bubblesim::capture {
-
-/// A temporary folder, removed with its contents at the end of the object's life.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  [[nodiscard]] std::string path(const std::string& name) const { return path_ + "/" + name; }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 [[nodiscard]] std::vector<std::string> lines_of_file(const std::string& path);
 

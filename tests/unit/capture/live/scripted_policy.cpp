@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "tests/fault.hpp"
+
 namespace bubblesim::capture {
 
 ScriptedPolicy::Heard ScriptedPolicy::heard() const {
@@ -54,6 +56,25 @@ policy::PolicySpec scripted_spec() {
   spec.needs = {.completions = true, .iterations = true};
   spec.make = [](const policy::ParameterSet&) { return std::make_unique<ScriptedPolicy>(); };
   return spec;
+}
+
+ScriptedHost::ScriptedHost(std::uint32_t window, bool one_gpu) {
+  part_ = clock_->join(Turn::kControl);
+  PolicyHostSetup setup;
+  setup.spec = &spec_;
+  setup.policy = &policy;
+  setup.origin = clock_->now();
+  setup.one_gpu = one_gpu;
+  for (std::uint32_t id : {0U, 1U}) {
+    policy::ClientInfo info;
+    info.id = ClientId{id};
+    info.role = id == 0 ? policy::Role::kTraining : policy::Role::kOffline;
+    setup.clients.push_back(
+        {info, id == 0 ? GateMode::kTell : GateMode::kAsk, id == 0 ? 0 : window});
+  }
+  host = must(PolicyHost::make(*clock_, std::move(setup)));
+  crew_ = std::make_unique<Crew>(*clock_);
+  crew_->start(Turn::kPolicy, [this] { host->run(); });
 }
 
 }  // namespace bubblesim::capture

@@ -3,9 +3,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <vector>
 
+#include "capture/clock/crew.hpp"
+#include "capture/clock/host_clock.hpp"
+#include "capture/policy_host/policy_host.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
 
@@ -50,5 +54,28 @@ inline constexpr std::uint64_t kAllLaunches = 1U << 30;
 
 /// Its declaration: it needs completions and iterations.
 [[nodiscard]] policy::PolicySpec scripted_spec();
+
+/// A host of the scripted policy, in a thread of its own, for training (0) and a filler (1).
+class ScriptedHost {
+ public:
+  explicit ScriptedHost(std::uint32_t window = 0, bool one_gpu = true);
+  ~ScriptedHost() { stop(); }
+  ScriptedHost(const ScriptedHost&) = delete;
+  ScriptedHost& operator=(const ScriptedHost&) = delete;
+
+  void stop() {
+    host->stop();
+    crew_->wait();
+  }
+
+  ScriptedPolicy policy;
+  std::unique_ptr<PolicyHost> host;
+
+ private:
+  policy::PolicySpec spec_ = scripted_spec();
+  std::unique_ptr<HostClock> clock_ = wall_clock();
+  std::unique_ptr<ClockPart> part_;
+  std::unique_ptr<Crew> crew_;
+};
 
 }  // namespace bubblesim::capture

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <thread>
 
 #include "capture/protocol/capture_request.hpp"
@@ -50,20 +49,9 @@ struct Pipe {
 
 }  // namespace
 
-ScratchFolder::ScratchFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "bubblesim-life-XXXXXX").string();
-  EXPECT_NE(::mkdtemp(name.data()), nullptr);
-  path_ = name;
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::vector<std::string> ScratchFolder::files() const {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+  for (const auto& entry : std::filesystem::directory_iterator(path())) {
     names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
@@ -71,7 +59,7 @@ std::vector<std::string> ScratchFolder::files() const {
 }
 
 Variables recording_to(const ScratchFolder& folder, Variables more) {
-  more.insert({{kEnvStart, "now"}, {kEnvOutput, folder.path().string()}});
+  more.insert({{kEnvStart, "now"}, {kEnvOutput, folder.path()}});
   return more;
 }
 

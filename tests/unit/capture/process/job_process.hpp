@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "capture/protocol/capture_request.hpp"
+#include "tests/temp_folder.hpp"
 #include "traces/format/trace_reader.hpp"
 
 namespace bubblesim::capture {
@@ -23,21 +24,11 @@ struct JobEnd {
   std::string error;  ///< what it wrote to stderr
 };
 
-/// A temporary folder that is removed with the object.
-class ScratchFolder {
+class ScratchFolder : public TempFolder {
  public:
-  ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder();
-
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
+  [[nodiscard]] std::string file(const std::string& name) const { return path(name); }
   /// Names of the files in it, sorted.
   [[nodiscard]] std::vector<std::string> files() const;
-
- private:
-  std::filesystem::path path_;
 };
 
 using Variables = std::map<std::string, std::string>;
