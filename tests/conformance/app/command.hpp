@@ -55,6 +55,11 @@ class ShortWorkplace : public Workplace {
   [[nodiscard]] static std::string short_line(std::string line);
 };
 
+class AtShortWorkplace : public testing::Test {
+ protected:
+  const ShortWorkplace place;
+};
+
 /// Expects exit code 0 and nothing on standard error.
 Outcome succeed(const Workplace& place, const std::string& arguments);
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "tests/fault.hpp"
 #include "tests/samples/samples.hpp"
 #include "traces/import/kineto_import.hpp"
 #include "traces/meeting_key.hpp"
@@ -79,31 +80,28 @@ std::int64_t iterations(const RankTrace& trace) {
 
 TEST(SampleRoundTrip, TrainingSurvivesTheProfilersFormat) {
   for (const RankTrace& made : make_sample_training(SampleOptions{}).ranks) {
-    const auto read = import_kineto_text(write_kineto_json(made), "sample.json");
-    ASSERT_TRUE(read) << read.error().text();
-    expect_same(made, *read);
-    EXPECT_EQ(iterations(*read), 4);
-    EXPECT_FALSE(read->counters.has_error());
+    const auto read = must(import_kineto_text(write_kineto_json(made), "sample.json"));
+    expect_same(made, read);
+    EXPECT_EQ(iterations(read), 4);
+    EXPECT_FALSE(read.counters.has_error());
   }
 }
 
 TEST(SampleRoundTrip, InferenceSurvivesTheProfilersFormat) {
   const RankTrace made = make_sample_inference(SampleServiceOptions{}).ranks[0];
-  const auto read = import_kineto_text(write_kineto_json(made), "sample.json");
-  ASSERT_TRUE(read) << read.error().text();
-  expect_same(made, *read);
-  EXPECT_EQ(iterations(*read), 8);
+  const auto read = must(import_kineto_text(write_kineto_json(made), "sample.json"));
+  expect_same(made, read);
+  EXPECT_EQ(iterations(read), 8);
 }
 
 TEST(SampleRoundTrip, TheStoredJobIsReadAsFourRanksWithoutLoss) {
   const std::filesystem::path folder =
       std::filesystem::path(BUBBLESIM_SOURCE_DIR) / "traces" / "samples" / "training";
-  const auto job = import_kineto_job(std::vector<std::filesystem::path>{
+  const auto job = must(import_kineto_job(std::vector<std::filesystem::path>{
       folder / "rank0.json.gz", folder / "rank1.json.gz", folder / "rank2.json.gz",
-      folder / "rank3.json.gz"});
-  ASSERT_TRUE(job) << job.error().text();
-  ASSERT_EQ(job->ranks.size(), 4u);
-  for (const RankTrace& trace : job->ranks)
+      folder / "rank3.json.gz"}));
+  ASSERT_EQ(job.ranks.size(), 4u);
+  for (const RankTrace& trace : job.ranks)
     for (const auto& [name, entry] : trace.counters)
       EXPECT_LT(entry.severity, Severity::kLoss) << name << ": " << entry.count;
 }
