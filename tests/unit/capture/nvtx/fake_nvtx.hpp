@@ -59,8 +59,8 @@ struct FakeNvtx {
   unsigned slots;
 };
 
-FakeNvtx* current = nullptr;
-std::array<Function*, FakeNvtx::kSlots> core_places{}, core2_places{};
+inline FakeNvtx* current = nullptr;
+inline std::array<Function*, FakeNvtx::kSlots> core_places{}, core2_places{};
 
 inline int module_table(int module, FunctionTable* table, unsigned* size) {
   if (module != kModuleCore && module != kModuleCore2) return 0;
