@@ -1,4 +1,5 @@
-#include "tests/samples/kineto_json.hpp"
+// Writes a rank's trace as PyTorch's profiler (Kineto) writes one, for samples and round trips.
+#include "tests/samples/samples.hpp"
 
 #include <fmt/format.h>
 #include <map>
@@ -10,37 +11,15 @@ namespace {
 
 /// Nanoseconds as microseconds with three decimals, exactly.
 std::string microseconds(std::int64_t ns) {
-  const bool negative = ns < 0;
-  const std::uint64_t size = negative ? 0 - static_cast<std::uint64_t>(ns)
-                                      : static_cast<std::uint64_t>(ns);
-  return fmt::format("{}{}.{:03}", negative ? "-" : "", size / 1000, size % 1000);
+  return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", int{c});
-    else out += c;
-  }
-  return out + '"';
-}
+/// No name in a sample needs an escape.
+std::string quoted(const std::string& text) { return '"' + text + '"'; }
 
 const char* collective_name(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce: return "allreduce";
-    case CollectiveKind::kAllGather: return "_allgather_base";
-    case CollectiveKind::kReduceScatter: return "_reduce_scatter_base";
-    case CollectiveKind::kBroadcast: return "broadcast";
-    case CollectiveKind::kReduce: return "reduce";
-    case CollectiveKind::kAllToAll: return "all_to_all";
-    case CollectiveKind::kSend: return "send";
-    case CollectiveKind::kRecv: return "recv";
-    case CollectiveKind::kSendRecv: return "sendrecv";
-    case CollectiveKind::kBarrier: return "barrier";
-    case CollectiveKind::kUnknown: break;
-  }
-  return "";
+  if (kind == CollectiveKind::kAllReduce) return "allreduce";
+  return kind == CollectiveKind::kSend ? "send" : "recv";
 }
 
 /// CUPTI's number of a runtime call, as Kineto copies it; 0 for a call that samples do not make.
@@ -48,10 +27,7 @@ int callback_id(HostCallKind kind) {
   switch (kind) {
     case HostCallKind::kLaunchKernel: return 211;
     case HostCallKind::kCopy: return 41;
-    case HostCallKind::kMemset: return 51;
     case HostCallKind::kStreamSync: return 131;
-    case HostCallKind::kDeviceSync: return 165;
-    case HostCallKind::kEventSync: return 137;
     case HostCallKind::kEventRecord: return 135;
     case HostCallKind::kStreamWaitEvent: return 147;
     default: return 0;

@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include "sim/base/output_file.hpp"
-#include "tests/samples/kineto_json.hpp"
 #include "tests/samples/samples.hpp"
 
 namespace bubblesim::traces {
@@ -17,18 +16,7 @@ Result<void> write_file(const std::filesystem::path& path, const std::string& by
   return write_whole_file(path.string(), bytes);
 }
 
-}  // namespace
-
-std::vector<SampleFile> sample_files() {
-  std::vector<SampleFile> files;
-  for (const RankTrace& trace : make_sample_training(SampleOptions{}).ranks)
-    files.push_back({"training/rank" + std::to_string(trace.rank) + ".json.gz",
-                     write_kineto_json(trace)});
-  files.push_back({"inference.json.gz",
-                   write_kineto_json(make_sample_inference(SampleServiceOptions{}).ranks[0])});
-  return files;
-}
-
+/// Compresses as gzip does, without a time stamp or file name: the same text gives the same bytes.
 Result<std::string> gzip(const std::string& text) {
   constexpr int kGzipWindow = 15 + 16;  // zlib: 16 added asks for gzip; its header holds no time
   constexpr int kMemoryLevel = 8;
@@ -47,6 +35,18 @@ Result<std::string> gzip(const std::string& text) {
   deflateEnd(&stream);
   if (status != Z_STREAM_END) return fail("zlib: cannot compress " + std::to_string(text.size()));
   return out;
+}
+
+}  // namespace
+
+std::vector<SampleFile> sample_files() {
+  std::vector<SampleFile> files;
+  for (const RankTrace& trace : make_sample_training(SampleOptions{}).ranks)
+    files.push_back({"training/rank" + std::to_string(trace.rank) + ".json.gz",
+                     write_kineto_json(trace)});
+  files.push_back({"inference.json.gz",
+                   write_kineto_json(make_sample_inference(SampleServiceOptions{}).ranks[0])});
+  return files;
 }
 
 Result<std::vector<std::string>> write_samples(const std::string& folder) {

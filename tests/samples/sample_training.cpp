@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "sim/base/check.hpp"
 #include "tests/samples/samples.hpp"
 #include "tests/samples/timeline.hpp"
 #include "traces/trace_origin.hpp"
@@ -238,34 +237,9 @@ void TrainingRank::iteration(std::uint32_t number) {
   script_.end();
 }
 
-void check_positive(Errors& faults, const char* place, std::uint32_t value) {
-  if (value == 0) faults.push_back({"", place, "found 0, expected at least 1"});
-}
-
-void check_divides(Errors& faults, const char* place, std::uint32_t value,
-                   const SampleOptions& options) {
-  if (options.stages != 0 && value % options.stages != 0)
-    faults.push_back({"", place,
-                      "found " + std::to_string(value) + ", expected a multiple of the " +
-                          std::to_string(options.stages) + " stages"});
-}
-
 }  // namespace
 
-Errors check_options(const SampleOptions& options) {
-  Errors faults;
-  check_positive(faults, "ranks", options.ranks);
-  check_positive(faults, "stages", options.stages);
-  check_positive(faults, "micro_batches", options.micro_batches);
-  check_positive(faults, "iterations", options.iterations);
-  check_positive(faults, "layers", options.layers);
-  check_divides(faults, "ranks", options.ranks, options);
-  check_divides(faults, "layers", options.layers, options);
-  return faults;
-}
-
 JobTrace make_sample_training(const SampleOptions& options) {
-  BUBBLESIM_CHECK(check_options(options).empty(), "check_options was not asked first");
   std::vector<RankScript> scripts;
   for (std::uint32_t rank = 0; rank < options.ranks; ++rank)
     scripts.push_back(TrainingRank(options, rank).take());

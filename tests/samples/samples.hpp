@@ -29,14 +29,17 @@ struct SampleServiceOptions {
   std::uint64_t seed = 2;
 };
 
-/// All faults of the options: zeros, and numbers that do not divide.
-[[nodiscard]] Errors check_options(const SampleOptions& options);
-
-/// One trace a rank, all on one clock. `check_options` must have found no fault.
+/// One trace a rank, all on one clock.
 [[nodiscard]] JobTrace make_sample_training(const SampleOptions& options);
 
 /// A job of one trace.
 [[nodiscard]] JobTrace make_sample_inference(const SampleServiceOptions& options);
+
+/// Kineto's Chrome-trace JSON. Times are microseconds with three decimals, which keeps every
+/// nanosecond. Edges are written as the record and wait calls that made them, with the "cuda_sync"
+/// rows that join the two. Host costs outside calls and edges without calls are left out: Kineto
+/// has no field for them. O(records).
+[[nodiscard]] std::string write_kineto_json(const RankTrace& trace);
 
 /// A file of the samples: its path below the folder, and the profiler's JSON that it holds.
 struct SampleFile {
@@ -46,9 +49,6 @@ struct SampleFile {
 
 /// The samples as stored in traces/samples, with default options.
 [[nodiscard]] std::vector<SampleFile> sample_files();
-
-/// Compresses as gzip does, without a time stamp or file name: the same text gives the same bytes.
-[[nodiscard]] Result<std::string> gzip(const std::string& text);
 
 /// Writes all sample files below `folder`, which it creates if it is missing. Returns the paths.
 [[nodiscard]] Result<std::vector<std::string>> write_samples(const std::string& folder);

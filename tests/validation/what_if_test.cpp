@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/workload/what_if.hpp"
+#include "tests/fault.hpp"
 #include "tests/folders.hpp"
 #include "tests/validation/recorded_jobs.hpp"
 
@@ -34,9 +35,7 @@ class WhatIf : public testing::Test {
       EXPECT_TRUE(parsed) << change;
       if (parsed) workload::apply(*parsed, program);
     }
-    auto report = workload::replay_alone(program, job.device);
-    EXPECT_TRUE(report) << job.name << ", " << change;
-    return report ? *report : ReplayReport{};
+    return must(workload::replay_alone(program, job.device));
   }
 
   static Duration span(const ReplayReport& report, std::size_t rank) {
@@ -134,11 +133,10 @@ TEST_F(WhatIf, ASlowLinkChangesNothingWithoutCollectives) {
   std::size_t compared = 0;
   for (const RecordedJob& recorded : single_files(kDataFolder)) {
     if (recorded.name.find("segment-anything-fast") == std::string::npos) continue;
-    const auto loaded = load(recorded);
-    ASSERT_TRUE(loaded) << loaded.error().text();
-    if (has_collectives(*loaded)) continue;
-    const ReplayReport before = replay(*loaded, "");
-    const ReplayReport after = replay(*loaded, "link=0.5");
+    const auto loaded = must(load(recorded));
+    if (has_collectives(loaded)) continue;
+    const ReplayReport before = replay(loaded, "");
+    const ReplayReport after = replay(loaded, "link=0.5");
     ASSERT_SAME_RANKS(before, after);
     EXPECT_EQ(span(after, 0), span(before, 0)) << recorded.name;
     ++compared;

@@ -113,18 +113,24 @@ TEST_F(CaptureJob, ThatAnotherProfilerHoldsNamesItAndGoesOn) {
   EXPECT_THAT(outcome.err, HasSubstr("Nsight Systems has CUPTI"));
 }
 
+/// Lines of a shell: wait for a status of the process in the file pid; attach to it.
+std::string until(const std::string& status) {
+  return "for i in $(seq 200); do\n"
+         "  bubblesim capture status $(cat pid || echo 1) " + status + " && break; sleep 0.05\n"
+         "done\n";
+}
+std::string attached(const std::string& options) {
+  return "bubblesim capture attach $(cat pid) -o run " + options + " --wait --json\n"
+         "code=$?; wait; exit $code";
+}
+
 // A task prolog of Slurm, or `env` of a pod: one variable, and the job can be attached to.
 TEST_F(CaptureJob, AJobWhoseEnvironmentNamesTheLibraryAloneIsAttachedTo) {
   place.write("prolog.sh", "echo export CUDA_INJECTION64_PATH=" BUBBLESIM_CAPTURE_LIBRARY "\n");
   place.write("job.sh", "eval \"$(sh prolog.sh)\"\necho $$ >pid\nexec " +
                             job("traced:20000 launch:50 sleep:700 exit:0"));
   const Outcome outcome = place.shell(
-      "sh job.sh &\n"
-      "for i in $(seq 200); do\n"
-      "  bubblesim capture status $(cat pid || echo 1) >seen 2>&1 && break; sleep 0.05\n"
-      "done\n"
-      "bubblesim capture attach $(cat pid) -o run --duration 300ms --wait --json\n"
-      "code=$?; wait; exit $code");
+      "sh job.sh &\n" + until(">seen 2>&1") + attached("--duration 300ms"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(parse_json(outcome.out).at(0).at("kernels"), 50) << outcome.err;
 }
@@ -132,13 +138,8 @@ TEST_F(CaptureJob, AJobWhoseEnvironmentNamesTheLibraryAloneIsAttachedTo) {
 TEST_F(CaptureJob, OfAFewOfEveryManyIterationsAttachCollectsAll) {
   place.write("job.sh", "echo $$ >pid\nexec " + job("sleep:5000 mark_iterations:600:5"));
   const Outcome outcome = place.shell(
-      "bubblesim capture --idle -- sh job.sh &\n"
-      "for i in $(seq 200); do\n"
-      "  bubblesim capture status $(cat pid || echo 1) >seen 2>&1 && break; sleep 0.05\n"
-      "done\n"
-      "bubblesim capture attach $(cat pid) -o run --from-iteration 100 --iterations 3 --every 150 "
-      "--wait --json\n"
-      "code=$?; wait; exit $code");
+      "bubblesim capture --idle -- sh job.sh &\n" + until(">seen 2>&1") +
+      attached("--from-iteration 100 --iterations 3 --every 150"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   std::vector<std::string> paths;
   for (const Json& recording : parse_json(outcome.out)) paths.push_back(recording.at("path"));
@@ -152,12 +153,8 @@ TEST_F(CaptureJob, OfAFewOfEveryManyIterationsAttachCollectsAll) {
 TEST_F(CaptureJob, ASignalLeavesAFolderEach) {
   place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 rate:1600:5000"));
   const Outcome outcome = place.shell(
-      "bubblesim capture -o run --last 300ms --on-signal URG -- sh job.sh &\n"
-      "for i in $(seq 200); do\n"
-      "  bubblesim capture status $(cat pid || echo 1) 2>&1 | grep -q recording && break\n"
-      "  sleep 0.05\n"
-      "done\n"
-      "sleep 0.5; kill -URG $!; wait $!");
+      "bubblesim capture -o run --last 300ms --on-signal URG -- sh job.sh &\n" +
+      until("2>&1 | grep -q recording") + "sleep 0.5; kill -URG $!; wait $!");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* folder : {"run/signal-1", "run/signal-2"}) {
     EXPECT_TRUE(std::filesystem::exists(place.path(std::string(folder) + "/rank0.btr")))
@@ -170,12 +167,8 @@ TEST_F(CaptureJob, ASignalIsNotForAProcessThatHasBecomeAnotherProgram) {
   place.write("job.sh", "echo $$ >pid\nexec " +
                             job("traced:20000 launch:50 sleep:1500 exec:sleep=6000"));
   const Outcome outcome = place.shell(
-      "bubblesim capture -o run --last 1s --on-signal USR1 -- sh job.sh &\n"
-      "for i in $(seq 200); do\n"
-      "  bubblesim capture status $(cat pid || echo 1) 2>&1 | grep -q recording && break\n"
-      "  sleep 0.05\n"
-      "done\n"
-      "sleep 3; kill -USR1 $!; wait $!");
+      "bubblesim capture -o run --last 1s --on-signal USR1 -- sh job.sh &\n" +
+      until("2>&1 | grep -q recording") + "sleep 3; kill -USR1 $!; wait $!");
   EXPECT_NE(outcome.code, 128 + 10) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("no process records now"));
 }
@@ -183,12 +176,8 @@ TEST_F(CaptureJob, ASignalIsNotForAProcessThatHasBecomeAnotherProgram) {
 TEST_F(CaptureJob, AnIdleJobIsRecordedOnRequest) {
   place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 launch:500 sleep:700 exit:0"));
   const Outcome outcome = place.shell(
-      "bubblesim capture --idle -- sh job.sh &\n"
-      "for i in $(seq 200); do\n"
-      "  bubblesim capture status $(cat pid || echo 1) >seen 2>&1 && break; sleep 0.05\n"
-      "done\n"
-      "bubblesim capture attach $(cat pid) -o run --duration 300ms --wait --json\n"
-      "code=$?; wait; exit $code");
+      "bubblesim capture --idle -- sh job.sh &\n" + until(">seen 2>&1") +
+      attached("--duration 300ms"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json recordings = parse_json(outcome.out);
   ASSERT_EQ(recordings.size(), 1U) << outcome.out << outcome.err;

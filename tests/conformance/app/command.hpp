@@ -3,13 +3,22 @@
 #pragma once
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/json.hpp"
 
 namespace bubblesim::app_test {
+
+namespace fs = std::filesystem;
 
 struct Outcome {
   int code = -1;    ///< exit code; 128 + n: ended by signal n
@@ -55,23 +64,148 @@ class ShortWorkplace : public Workplace {
   [[nodiscard]] static std::string short_line(std::string line);
 };
 
+class AtShortWorkplace : public testing::Test {
+ protected:
+  const ShortWorkplace place;
+};
+
+inline std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// Puts a word where one stands, after each place of `before`, up to `end` or the text's end.
+inline std::string with_word(std::string text, const std::string& before, char end,
+                             const std::string& word) {
+  for (std::size_t at = text.find(before); at != std::string::npos; at = text.find(before, at)) {
+    at += before.size();
+    text.replace(at, std::min(text.find(end, at), text.size()) - at, word);
+  }
+  return text;
+}
+
+inline int exit_code(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+inline Workplace::Workplace() {
+  std::string name = (fs::temp_directory_path() / "bubblesim-app-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) std::abort();
+  folder_ = name;
+  for (const auto& entry : fs::directory_iterator(BUBBLESIM_SOURCE_DIR)) {
+    const std::string own = entry.path().filename().string();
+    if (own == "build" || own == "out" || own.starts_with('.')) continue;
+    fs::create_symlink(entry.path(), path(own));
+  }
+  fs::create_directory(path(".bin"));
+  fs::create_symlink(BUBBLESIM_BINARY, path(".bin/bubblesim"));
+}
+
+inline Workplace::~Workplace() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+inline Outcome Workplace::bubblesim(const std::string& arguments) const {
+  return shell("bubblesim " + arguments);
+}
+
+inline Outcome Workplace::shell(const std::string& line) const {
+  const std::string command = "cd '" + folder_ + "' && PATH=\"$PWD/.bin:$PATH\" && { " + line +
+                              "\n} >.out 2>.err </dev/null";
+  Outcome outcome;
+  outcome.code = exit_code(std::system(command.c_str()));
+  outcome.out = read(".out");
+  outcome.err = read(".err");
+  return outcome;
+}
+
+inline std::string Workplace::read(const std::string& name) const { return read_file(path(name)); }
+
+inline void Workplace::write(const std::string& name, const std::string& text) const {
+  std::ofstream(path(name), std::ios::binary) << text;
+}
+
+inline ShortWorkplace::ShortWorkplace() {
+  fs::remove(path("configs"));
+  fs::copy(BUBBLESIM_SOURCE_DIR "/configs", path("configs"), fs::copy_options::recursive);
+  for (const char* folder : {"configs/runs", "configs/sweeps"}) {
+    for (const auto& entry : fs::directory_iterator(path(folder))) {
+      if (entry.path().extension() != ".json") continue;
+      const std::string name = folder + ("/" + entry.path().filename().string());
+      write(name, with_word(read(name), "duration\": \"", '"', "900ms"));
+    }
+  }
+  std::string question = read("configs/advise/example.json");  // is as long as its base
+  const std::string base = "\"base\": ";
+  question.replace(question.find(base), base.size(),
+                   R"("set": {"/duration": "300ms", "/warmup": "100ms"}, )" + base);
+  write("configs/advise/example.json", question);
+}
+
+inline std::string ShortWorkplace::short_line(std::string line) {
+  line = with_word(std::move(line), "--duration ", ' ', "600ms");
+  line = with_word(std::move(line), "--warmup ", ' ', "200ms");
+  return with_word(std::move(line), "--budget ", ' ', "100ms");
+}
+
 /// Expects exit code 0 and nothing on standard error.
-Outcome succeed(const Workplace& place, const std::string& arguments);
+inline Outcome succeed(const Workplace& place, const std::string& arguments) {
+  Outcome outcome = place.bubblesim(arguments);
+  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+  EXPECT_EQ(outcome.err, "") << arguments << ": standard error is for faults";
+  return outcome;
+}
 
 /// Expects exit code 2, nothing on standard output, and this on standard error.
-void expect_fault(const Workplace& place, const std::string& arguments,
-                  const testing::Matcher<const std::string&>& message);
+inline void expect_fault(const Workplace& place, const std::string& arguments,
+                         const testing::Matcher<const std::string&>& message) {
+  const Outcome outcome = place.bubblesim(arguments);
+  EXPECT_EQ(outcome.code, 2) << arguments;
+  EXPECT_EQ(outcome.out, "") << arguments;
+  EXPECT_THAT(outcome.err, message) << arguments;
+}
+
 /// The same in a new workplace.
-void expect_fault(const std::string& arguments,
-                  const testing::Matcher<const std::string&>& message);
+inline void expect_fault(const std::string& arguments,
+                         const testing::Matcher<const std::string&>& message) {
+  expect_fault(Workplace(), arguments, message);
+}
 
 /// Null if the text is no JSON.
-[[nodiscard]] Json parse_json(const std::string& text);
+inline Json parse_json(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  return json.is_discarded() ? Json() : json;
+}
 
 /// The lines of a text, without their ends.
-[[nodiscard]] std::vector<std::string> lines_of(const std::string& text);
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
 
 /// The rows of a CSV text after RFC 4180.
-[[nodiscard]] std::vector<std::vector<std::string>> csv_of(const std::string& text);
+inline std::vector<std::vector<std::string>> csv_of(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> row(1);
+  bool quoted = false;
+  for (const char letter : text) {
+    if (letter == '"') {
+      quoted = !quoted;
+    } else if (letter == ',' && !quoted) {
+      row.emplace_back();
+    } else if (letter == '\n' && !quoted) {
+      rows.push_back(std::move(row));
+      row.assign(1, {});
+    } else {
+      row.back() += letter;
+    }
+  }
+  return rows;
+}
 
 }  // namespace bubblesim::app_test

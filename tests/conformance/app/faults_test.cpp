@@ -11,6 +11,7 @@ namespace bubblesim::app_test {
 namespace {
 
 using testing::AllOf, testing::HasSubstr, testing::IsEmpty;
+using Interrupt = AtWorkplace;
 
 constexpr const char* kJob = "traces/samples/training";
 
@@ -304,8 +305,7 @@ TEST(Progress, OfARunIsAShareAndTheTimeLeft) {
 }
 
 // Days of work, ended after a second.
-TEST(Interrupt, EndsARunWithItsOwnExitCode) {
-  const Workplace place;
+TEST_F(Interrupt, EndsARunWithItsOwnExitCode) {
   const Outcome outcome = place.shell(
       "bubblesim run --training traces/samples/training --filler traces/samples/inference.json.gz "
       "--policy mps --duration 1000000s --force & sleep 1; kill -TERM $!; wait $!");
@@ -313,8 +313,7 @@ TEST(Interrupt, EndsARunWithItsOwnExitCode) {
   EXPECT_THAT(outcome.err, HasSubstr("interrupted: keeps what is done"));
 }
 
-TEST(Interrupt, OfAMeasurementLeavesNoFolderWhateverTheSignal) {
-  const Workplace place;
+TEST_F(Interrupt, OfAMeasurementLeavesNoFolderWhateverTheSignal) {
   place.write("run.json", R"({
     "name": "long", "seed": 1, "duration": "600s",
     "training": {"trace": "traces/samples/training", "memory": "24GB"},

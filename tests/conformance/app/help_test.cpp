@@ -7,6 +7,9 @@ namespace bubblesim::app_test {
 namespace {
 
 using testing::HasSubstr, testing::IsEmpty, testing::StartsWith;
+using Completion = AtWorkplace;
+using Man = AtWorkplace;
+using Help = AtShortWorkplace;
 
 // Under "Subcommands:", a name starts in the third column.
 std::vector<std::string> commands(const Workplace& place) {
@@ -37,14 +40,12 @@ std::vector<std::string> examples(const std::string& help) {
   return found;
 }
 
-TEST(Help, NamesTheCommands) {
-  const Workplace place;
+TEST_F(Help, NamesTheCommands) {
   EXPECT_THAT(commands(place), testing::IsSupersetOf(
       {"import", "inspect", "run", "export", "policies", "devices"}));
 }
 
-TEST(Help, OfEveryCommandHasAnExampleAndGoesToStandardOutput) {
-  const Workplace place;
+TEST_F(Help, OfEveryCommandHasAnExampleAndGoesToStandardOutput) {
   for (const std::string& name : commands(place)) {
     const Outcome help = place.bubblesim(name + " --help");
     EXPECT_EQ(help.code, 0) << name;
@@ -56,13 +57,12 @@ TEST(Help, OfEveryCommandHasAnExampleAndGoesToStandardOutput) {
 
 // In the order of the commands: what import writes is what inspect and export read. Lengths are
 // cut: that an example works does not depend on them.
-TEST(Help, ExamplesOfEveryCommandWork) {
-  const ShortWorkplace place;
+TEST_F(Help, ExamplesOfEveryCommandWork) {
   for (const std::string& name : commands(place)) {
     for (const std::string& example : examples(place.bubblesim(name + " --help").out)) {
       // The sample job at full length takes a minute; run_test.cpp has it in short.
       if (example.find("run traces/") != std::string::npos) continue;
-      // Reports of measurements; validate_test.cpp makes some.
+      // Reports of measurements; run_test.cpp makes some.
       if (example.find("validate out/") != std::string::npos) continue;
       // Jobs on a GPU; capture_test.cpp and fill_test.cpp have jobs that need none.
       if (name == "capture" || name == "fill") continue;
@@ -78,8 +78,7 @@ TEST(Help, ExamplesOfEveryCommandWork) {
   }
 }
 
-TEST(Help, OfACommandIsTheSameInBothWays) {
-  const Workplace place;
+TEST_F(Help, OfACommandIsTheSameInBothWays) {
   for (const std::string name : {"run", "devices", "capture attach", "help"}) {
     const Outcome help = place.bubblesim("help " + name);
     EXPECT_EQ(help.code, 0) << name;
@@ -88,8 +87,7 @@ TEST(Help, OfACommandIsTheSameInBothWays) {
   EXPECT_EQ(place.bubblesim("help").out, place.bubblesim("--help").out);
 }
 
-TEST(Help, ListsACommandALineAndHoldsNoControlCharacters) {
-  const Workplace place;
+TEST_F(Help, ListsACommandALineAndHoldsNoControlCharacters) {
   EXPECT_THAT(place.bubblesim("help").out, HasSubstr("\n  run                         Simulates a "
                                                      "training job with fillers under each policy "
                                                      "and prints the comparison\n  measure "));
@@ -100,8 +98,7 @@ TEST(Help, ListsACommandALineAndHoldsNoControlCharacters) {
   }
 }
 
-TEST(Help, ListsAWholeSentenceOfEachCommand) {
-  const Workplace place;
+TEST_F(Help, ListsAWholeSentenceOfEachCommand) {
   const std::string list = place.bubblesim("--help").out;
   for (const std::string& name : commands(place)) {
     const std::size_t line = list.find("\n  " + name + " ");
@@ -113,14 +110,12 @@ TEST(Help, ListsAWholeSentenceOfEachCommand) {
   }
 }
 
-TEST(Help, OfAnUnknownCommandNamesTheNearest) {
-  const Workplace place;
+TEST_F(Help, OfAnUnknownCommandNamesTheNearest) {
   expect_fault(place, "help rnu",
                HasSubstr("unknown command \"rnu\"; did you mean \"run\"? Known: "));
 }
 
-TEST(Help, VersionSaysWhatWasBuiltAndHow) {
-  const Workplace place;
+TEST_F(Help, VersionSaysWhatWasBuiltAndHow) {
   const Outcome version = place.bubblesim("--version");
   EXPECT_EQ(version.code, 0);
   const std::vector<std::string> lines = lines_of(version.out);
@@ -154,8 +149,7 @@ std::string offered(const Workplace& place, const std::string& words, int last) 
       .out;
 }
 
-TEST(Completion, BashOffersCommandsOptionsAndKnownValues) {
-  const Workplace place;
+TEST_F(Completion, BashOffersCommandsOptionsAndKnownValues) {
   make_documents(place);
   EXPECT_EQ(offered(place, "bubblesim ins", 1), "inspect\n");
   EXPECT_EQ(offered(place, "bubblesim capture att", 2), "attach\n");
@@ -164,8 +158,7 @@ TEST(Completion, BashOffersCommandsOptionsAndKnownValues) {
   EXPECT_EQ(offered(place, "bubblesim run job", 2), "\n") << "the shell offers files";
 }
 
-TEST(Completion, OfEveryShellIsReadByIt) {
-  const Workplace place;
+TEST_F(Completion, OfEveryShellIsReadByIt) {
   make_documents(place);
   for (const auto& [shell, file] : {std::pair{"bash", "bubblesim"},
                                     {"zsh", "_bubblesim"},
@@ -177,8 +170,7 @@ TEST(Completion, OfEveryShellIsReadByIt) {
   }
 }
 
-TEST(Man, EveryCommandHasAPageWithItsOptions) {
-  const Workplace place;
+TEST_F(Man, EveryCommandHasAPageWithItsOptions) {
   make_documents(place);
   const std::string page = place.read("made/man/bubblesim-run.1");
   EXPECT_THAT(page, testing::StartsWith(".TH \"BUBBLESIM-RUN\" 1 \"\" \"bubblesim 0.2.0\""));
@@ -189,8 +181,7 @@ TEST(Man, EveryCommandHasAPageWithItsOptions) {
   EXPECT_THAT(place.read("made/man/bubblesim-capture-attach.1"), HasSubstr(".SH OPTIONS"));
 }
 
-TEST(Man, PagesAreFormattedWithoutAWarning) {
-  const Workplace place;
+TEST_F(Man, PagesAreFormattedWithoutAWarning) {
   if (!has_program(place, "groff")) GTEST_SKIP() << "no groff";
   make_documents(place);
   const Outcome formatted = place.shell("groff -man -Tutf8 -ww made/man/*.1 > /dev/null");

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "tests/conformance/app/command.hpp"
 
@@ -13,6 +14,7 @@ namespace bubblesim::app_test {
 namespace {
 
 using testing::HasSubstr, testing::Not;
+using Calibrate = AtWorkplace;
 
 constexpr const char* kConfig = R"({
   "name": "pair", "seed": 3, "duration": "600ms", "warmup": "100ms",
@@ -202,33 +204,21 @@ TEST_F(MeasureTest, WhatNoGpuCanDoIsSaidBeforeAnythingStarts) {
   EXPECT_THAT(outcome.out, Not(HasSubstr("mps")));
 }
 
-TEST_F(MeasureTest, SlicesThatAPolicySetsWhileJobsRunAreSaidBeforehandToo) {
-  place.write("pair.json", config_of("pipefill"));
-  expect_fault(place, "measure pair.json --fake",
-               HasSubstr("policy pipefill: sets time slices while jobs run"));
-}
-
-TEST_F(MeasureTest, WhatAGateCannotDoEndsTheRunAsAnIllegalDecision) {
-  place.write("pair.json", config_of("tally"));
-  expect_fault(place, "measure pair.json --fake", HasSubstr("policy tally: illegal decision at "));
-}
-
-TEST_F(MeasureTest, ARankThatTheJobDoesNotHaveIsAFault) {
-  place.write("pair.json", config_of("mps"));
-  expect_fault(place, "measure pair.json --fake --rank 7", HasSubstr("7"));
-}
-
-TEST_F(MeasureTest, WithoutAWorkerNothingStarts) {
-  place.write("pair.json", config_of("mps"));
-  expect_fault(place, "measure pair.json --fake --worker nowhere/replay",
-               HasSubstr("nowhere/replay: found no such command"));
+TEST_F(MeasureTest, WhatCannotBeMeasuredIsAFault) {
+  for (const auto& [policy, options, fault] :
+       {std::tuple{"pipefill", "", "policy pipefill: sets time slices while jobs run"},
+        {"tally", "", "policy tally: illegal decision at "},
+        {"mps", " --rank 7", "7"},
+        {"mps", " --worker nowhere/replay", "nowhere/replay: found no such command"}}) {
+    place.write("pair.json", config_of(policy));
+    expect_fault(place, std::string("measure pair.json --fake") + options, HasSubstr(fault));
+  }
 }
 
 // bubblesim calibrate: a fake GPU's constants as a device file that reads back; what is wrong with
 // a call is said before anything starts.
 
-TEST(Calibrate, WhatAFakeGpuIsLikeBecomesADeviceFile) {
-  const Workplace place;
+TEST_F(Calibrate, WhatAFakeGpuIsLikeBecomesADeviceFile) {
   const Outcome made = place.bubblesim(
       "calibrate --fake --device h100 --fake-device a100-80gb --only latencies,copies "
       "-o mine.json --json");
@@ -253,8 +243,7 @@ TEST(Calibrate, WhatAFakeGpuIsLikeBecomesADeviceFile) {
   }
 }
 
-TEST(Calibrate, SlowdownsAreARowACell) {
-  const Workplace place;
+TEST_F(Calibrate, SlowdownsAreARowACell) {
   const Outcome made =
       place.bubblesim("calibrate --fake --only contention --residuals residuals.csv");
   ASSERT_EQ(made.code, 0) << made.err;
@@ -262,8 +251,7 @@ TEST(Calibrate, SlowdownsAreARowACell) {
   EXPECT_THAT(place.read("residuals.csv"), HasSubstr("victim_class,victim_blocks"));
 }
 
-TEST(Calibrate, UnknownProbesAndDevicesAreNamed) {
-  const Workplace place;
+TEST_F(Calibrate, UnknownProbesAndDevicesAreNamed) {
   expect_fault(place, "calibrate --fake --only slice", HasSubstr("slices"));
   expect_fault(place, "calibrate --fake --device h1000", HasSubstr("h1000"));
 }

@@ -9,6 +9,7 @@ namespace bubblesim::app_test {
 namespace {
 
 using testing::AllOf, testing::HasSubstr, testing::Not;
+using RetargetOptions = AtWorkplace;
 
 /// What the command prints after `name`, up to the end of the line.
 std::string printed(const Workplace& place, const std::string& arguments, const std::string& name) {
@@ -83,16 +84,14 @@ TEST(InspectOptions, TheIterationsThatCountCanBeChosen) {
   expect_fault(place, "inspect traces/samples/training --use-iterations 9", HasSubstr("9"));
 }
 
-TEST(RetargetOptions, ARecordingOfTheSameDeviceKeepsItsTime) {
-  const Workplace place;
+TEST_F(RetargetOptions, ARecordingOfTheSameDeviceKeepsItsTime) {
   const std::string to_h100 = "retarget traces/samples/training --device h100 -o job.btr";
   EXPECT_THAT(printed(place, to_h100 + " --recorded-device h100", "re-targeted "),
               HasSubstr("(+0.0 %)"));
   EXPECT_THAT(printed(place, to_h100, "re-targeted "), Not(HasSubstr("(+0.0 %)")));
 }
 
-TEST(RetargetOptions, TheTraceThatIsWrittenTakesTheTimeThatIsPrinted) {
-  const Workplace place;
+TEST_F(RetargetOptions, TheTraceThatIsWrittenTakesTheTimeThatIsPrinted) {
   succeed(place, "retarget traces/samples/training --device h100 -o new/job.btr");
   const auto printed =
       parse_json(place.read("new/job.json"))["retargeted_iteration_ns"].get<double>();
@@ -102,8 +101,7 @@ TEST(RetargetOptions, TheTraceThatIsWrittenTakesTheTimeThatIsPrinted) {
 }
 
 /// What was recorded on a faster network takes longer on this one; on the same, as long.
-TEST(RetargetOptions, CollectivesAreScaledFromTheRecordedCluster) {
-  const Workplace place;
+TEST_F(RetargetOptions, CollectivesAreScaledFromTheRecordedCluster) {
   succeed(place, "synth --model bert-base --plan ddp-4 --cluster a100-40gb-4 --fold nothing "
                  "-o job.btr");
   const std::string retarget =

@@ -13,6 +13,7 @@ namespace bubblesim::app_test {
 namespace {
 
 using testing::ContainsRegex, testing::HasSubstr, testing::IsEmpty, testing::Not;
+using Lists = AtWorkplace;
 
 class Import : public AtWorkplace {};
 
@@ -206,8 +207,7 @@ TEST(Export, WritesAChromeTraceWhoseSlicesNest) {
   expect_slices_nest(parse_json(place.read("job.json")));
 }
 
-TEST(Lists, OfPoliciesAndDevicesAreJsonWithTheNamesOfTheText) {
-  const Workplace place;
+TEST_F(Lists, OfPoliciesAndDevicesAreJsonWithTheNamesOfTheText) {
   const Json policies = parse_json(succeed(place, "policies --json").out);
   const std::string policy_text = succeed(place, "policies").out;
   ASSERT_GE(policies.size(), 6U);
@@ -227,8 +227,7 @@ TEST(Lists, OfPoliciesAndDevicesAreJsonWithTheNamesOfTheText) {
   }
 }
 
-TEST(Lists, OfOnePolicyShowOnlyThat) {
-  const Workplace place;
+TEST_F(Lists, OfOnePolicyShowOnlyThat) {
   const Json tgs = parse_json(succeed(place, "policies tgs --json").out);
   ASSERT_EQ(tgs.size(), 1U);
   EXPECT_EQ(tgs[0].value("name", ""), "tgs");

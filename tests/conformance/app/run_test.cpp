@@ -12,6 +12,8 @@ namespace bubblesim::app_test {
 namespace {
 
 using testing::AllOf, testing::HasSubstr;
+using RunCommand = AtShortWorkplace;
+using Validate = AtShortWorkplace;
 
 constexpr const char* kExample = "run configs/runs/example.json ";
 // The sample job with the sample service, short.
@@ -33,8 +35,7 @@ std::vector<std::string> documented_columns(const Workplace& place,
   return names;
 }
 
-TEST(Run, PrintsATableWithARowForEachPolicy) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, PrintsATableWithARowForEachPolicy) {
   const std::string table = succeed(place, kExample).out;
   EXPECT_THAT(table, HasSubstr("example: NVIDIA A100-SXM4-40GB, 4 ranks, seed 1"));
   for (const char* policy : {"\nexclusive ", "\ntime_slicing ", "\nmps "}) {
@@ -42,16 +43,14 @@ TEST(Run, PrintsATableWithARowForEachPolicy) {
   }
 }
 
-TEST(Run, CsvHasTheDocumentedColumnsAndARowForEachPolicyAndFiller) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, CsvHasTheDocumentedColumnsAndARowForEachPolicyAndFiller) {
   const auto rows = csv_of(succeed(place, std::string(kExample) + "--csv").out);
   ASSERT_EQ(rows.size(), 1U + 4U);
   EXPECT_EQ(rows.front(), documented_columns(place));
   for (const auto& row : rows) EXPECT_EQ(row.size(), rows.front().size());
 }
 
-TEST(Run, JsonHasAnEntryForEachPolicy) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, JsonHasAnEntryForEachPolicy) {
   const Json json = parse_json(succeed(place, std::string(kExample) + "--json").out);
   ASSERT_EQ(json["policies"].size(), 4U);
   EXPECT_EQ(json["policies"][0]["policy"], "exclusive");
@@ -59,8 +58,7 @@ TEST(Run, JsonHasAnEntryForEachPolicy) {
   EXPECT_EQ(json["policies"][2]["fillers"][0]["name"], "encoder-online");
 }
 
-TEST(Run, PolicyOptionReplacesTheConfigsPolicies) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, PolicyOptionReplacesTheConfigsPolicies) {
   const Json json =
       parse_json(succeed(place, std::string(kExample) + "--policy mps,exclusive --json").out);
   ASSERT_EQ(json["policies"].size(), 2U);
@@ -68,8 +66,7 @@ TEST(Run, PolicyOptionReplacesTheConfigsPolicies) {
   EXPECT_EQ(json["policies"][1]["policy"], "exclusive");
 }
 
-TEST(Run, TwiceAndOnAnyNumberOfThreadsGivesTheSameBytes) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, TwiceAndOnAnyNumberOfThreadsGivesTheSameBytes) {
   const Outcome first = succeed(place, std::string(kExample) + "--out first --threads 1");
   const Outcome again = succeed(place, std::string(kExample) + "--out again --threads 4");
   EXPECT_EQ(first.out.substr(0, first.out.find("next: ")),
@@ -82,8 +79,7 @@ TEST(Run, TwiceAndOnAnyNumberOfThreadsGivesTheSameBytes) {
   }
 }
 
-TEST(Run, FilesInOutSayWhatStandardOutputSays) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, FilesInOutSayWhatStandardOutputSays) {
   const std::string table = succeed(place, std::string(kExample) + "--out results --notices").out;
   EXPECT_EQ(place.read("results/table.txt") + "next: bubblesim view results\n", table);
   EXPECT_EQ(place.read("results/results.csv"), succeed(place, std::string(kExample) + "--csv").out);
@@ -91,8 +87,7 @@ TEST(Run, FilesInOutSayWhatStandardOutputSays) {
             succeed(place, std::string(kExample) + "--json").out);
 }
 
-TEST(Run, PrintsAtMostFiveLinesBelowTheTables) {
-  const Workplace place;
+TEST_F(RunCommand, PrintsAtMostFiveLinesBelowTheTables) {
   const std::string few = succeed(place, kQuick).out;
   const std::string all = succeed(place, std::string(kQuick) + "--notices").out;
   EXPECT_THAT(few, HasSubstr("not admitted: exclusive: inference on 4 of 4 GPUs (the GPU belongs"));
@@ -105,15 +100,13 @@ TEST(Run, PrintsAtMostFiveLinesBelowTheTables) {
   EXPECT_GT(all.size(), few.size());
 }
 
-TEST(Run, WhatToTypeNextIsQuotedForAShell) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, WhatToTypeNextIsQuotedForAShell) {
   const std::string typed = "run configs/runs/example.json --policy ' mps' ";
   EXPECT_THAT(succeed(place, typed).out,
               testing::EndsWith("\nnext: bubblesim " + typed + "--out out/run\n"));
 }
 
-TEST(Run, WideAddsColumnsToTheTableAndToItsFile) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, WideAddsColumnsToTheTableAndToItsFile) {
   const std::string narrow = succeed(place, kExample).out;
   EXPECT_THAT(narrow, HasSubstr("  train kept  filler gained  requests/s "));
   EXPECT_THAT(narrow, testing::Not(HasSubstr("memory GB")));
@@ -122,8 +115,7 @@ TEST(Run, WideAddsColumnsToTheTableAndToItsFile) {
   EXPECT_THAT(place.read("results/table.txt"), HasSubstr("recovered %  memory GB\n"));
 }
 
-TEST(Run, WithoutAConfigTheDefaultIsSixPoliciesAndTheirBound) {
-  const Workplace place;
+TEST_F(RunCommand, WithoutAConfigTheDefaultIsSixPoliciesAndTheirBound) {
   std::string arguments = kQuick;
   arguments.erase(arguments.find("--policy exclusive,mps "), 23);
   const Json reports = parse_json(succeed(place, arguments + "--mode offline --json").out);
@@ -134,8 +126,7 @@ TEST(Run, WithoutAConfigTheDefaultIsSixPoliciesAndTheirBound) {
   EXPECT_THAT(reports["policies"][4].value("reconstruction", ""), HasSubstr("not public"));
 }
 
-TEST(Run, PolicyAllIsEveryPolicyThatThereIs) {
-  const Workplace place;
+TEST_F(RunCommand, PolicyAllIsEveryPolicyThatThereIs) {
   const std::size_t known = parse_json(succeed(place, "policies --json").out).size();
   const auto rows = csv_of(
       succeed(place, "run traces/samples/training traces/samples/inference.json.gz --policy all "
@@ -144,8 +135,7 @@ TEST(Run, PolicyAllIsEveryPolicyThatThereIs) {
   EXPECT_EQ(rows.size(), 1U + known);
 }
 
-TEST(Run, APolicyIsNamedWithItsParameters) {
-  const Workplace place;
+TEST_F(RunCommand, APolicyIsNamedWithItsParameters) {
   const auto rows = csv_of(
       succeed(place, "run traces/samples/training traces/samples/inference.json.gz --mode online "
                      "--duration 300ms --warmup 0s --csv --policy "
@@ -160,8 +150,7 @@ TEST(Run, APolicyIsNamedWithItsParameters) {
   EXPECT_THAT(rows[3][column], AllOf(HasSubstr("collectives=work"), HasSubstr("threshold=16")));
 }
 
-TEST(Run, PathsAndOptionsGiveTheSameBytes) {
-  const Workplace place;
+TEST_F(RunCommand, PathsAndOptionsGiveTheSameBytes) {
   std::string options = kQuick;
   options.replace(options.find("traces/samples/training "), 24,
                   "--training traces/samples/training --filler ");
@@ -169,8 +158,7 @@ TEST(Run, PathsAndOptionsGiveTheSameBytes) {
             succeed(place, std::string(kQuick) + "--csv").out);
 }
 
-TEST(Run, TimelineLoadsAndItsSlicesNest) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, TimelineLoadsAndItsSlicesNest) {
   for (const char* policy : {"exclusive", "time_slicing", "mps", "tgs", "specinf", "pipefill"}) {
     SCOPED_TRACE(policy);
     succeed(place, std::string(kExample) + "--timeline t.json --timeline-window 300ms --policy " +
@@ -179,14 +167,12 @@ TEST(Run, TimelineLoadsAndItsSlicesNest) {
   }
 }
 
-TEST(Run, RecordingATimelineChangesNoResult) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, RecordingATimelineChangesNoResult) {
   const std::string plain = succeed(place, std::string(kExample) + "--csv").out;
   EXPECT_EQ(succeed(place, std::string(kExample) + "--csv --timeline t.json").out, plain);
 }
 
-TEST(Run, UsageOverTimeHasTheDocumentedColumnsAndChangesNoResult) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, UsageOverTimeHasTheDocumentedColumnsAndChangesNoResult) {
   const std::string plain = succeed(place, std::string(kExample) + "--csv").out;
   EXPECT_EQ(succeed(place, std::string(kExample) + "--csv --usage u.csv").out, plain);
   const auto rows = csv_of(place.read("u.csv"));
@@ -195,8 +181,7 @@ TEST(Run, UsageOverTimeHasTheDocumentedColumnsAndChangesNoResult) {
   EXPECT_EQ(rows[1][5], "100.000000");
 }
 
-TEST(Run, OutHasUsageOverTimeIfAnIntervalIsGiven) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, OutHasUsageOverTimeIfAnIntervalIsGiven) {
   succeed(place, std::string(kExample) + "--out results --usage-interval 500ms");
   const auto rows = csv_of(place.read("results/usage.csv"));
   ASSERT_GT(rows.size(), 2U);
@@ -204,8 +189,7 @@ TEST(Run, OutHasUsageOverTimeIfAnIntervalIsGiven) {
   EXPECT_EQ(rows[2][5], "800.000000");
 }
 
-TEST(Run, AnIntervalOfUsageThatCannotBeIsAFault) {
-  const ShortWorkplace place;
+TEST_F(RunCommand, AnIntervalOfUsageThatCannotBeIsAFault) {
   for (const auto& [option, fault] : std::vector<std::pair<const char*, const char*>>{
            {"--usage-interval 1s", "expected --usage FILE or --out DIR"},
            {"--usage u.csv --usage-interval 0s", "expected more than 0s"},
@@ -217,28 +201,158 @@ TEST(Run, AnIntervalOfUsageThatCannotBeIsAFault) {
   }
 }
 
-TEST(Run, AJobAndAServiceAloneRunOfflineAndOnline) {
-  const Workplace place;
+TEST_F(RunCommand, AJobAndAServiceAloneRunOfflineAndOnline) {
   const auto rows = csv_of(succeed(place, std::string(kQuick) + "--csv").out);
   ASSERT_EQ(rows.size(), 1U + 2U * 2U);
   EXPECT_EQ(rows[1][0], "offline");
   EXPECT_EQ(rows[3][0], "online");
 }
 
-TEST(Run, ModeLimitsAQuickRun) {
-  const Workplace place;
+TEST_F(RunCommand, ModeLimitsAQuickRun) {
   const auto rows = csv_of(succeed(place, std::string(kQuick) + "--mode online --csv").out);
   ASSERT_EQ(rows.size(), 1U + 2U);
   EXPECT_EQ(rows[1][0], "online");
 }
 
-TEST(Run, AQuickRunOnAnImportedTraceGivesTheSameBytes) {
-  const Workplace place;
+TEST_F(RunCommand, AQuickRunOnAnImportedTraceGivesTheSameBytes) {
   succeed(place, "import traces/samples/training -o job.btr");
   const std::string from_json = succeed(place, std::string(kQuick) + "--csv").out;
   std::string arguments = kQuick;
   arguments.replace(arguments.find("traces/samples/training"), 23, "job.btr");
   EXPECT_EQ(succeed(place, arguments + "--csv").out, from_json);
+}
+
+// bubblesim validate RUN MEASURED: errors of every figure, what is missing, and how it exits.
+
+// A report of config "pair" whose policy "mps" has this iteration and this filler throughput.
+std::string report(double iteration_ns, double requests_per_s, const std::string& policy = "mps") {
+  Json filler = {{"name", "svc"}, {"requests_per_s", requests_per_s}};
+  Json result = {{"policy", policy},
+                 {"training", {{"iteration_mean_ns", iteration_ns}}},
+                 {"fillers", Json::array({filler})}};
+  Json baseline = {{"training_iteration_mean_ns", 10e6},
+                   {"fillers", Json::array({{{"name", "svc"}, {"requests_per_s", 100.0}}})}};
+  return Json({{"config", "pair"}, {"device", "card"}, {"baseline", baseline},
+               {"policies", Json::array({result})}})
+      .dump();
+}
+
+TEST_F(Validate, ComparesTwoReportsAndWritesWhatIsAskedFor) {
+  place.write("run.json", report(11e6, 63));
+  place.write("measured.json", report(12e6, 60));
+  const Outcome done = succeed(place,  "validate run.json measured.json --csv e.csv --json e.json");
+  EXPECT_THAT(done.out, HasSubstr("pair (measured 1 time;"));
+  EXPECT_THAT(done.out, HasSubstr("filler_throughput  <=  5 %      met: 5.00"));
+  EXPECT_THAT(done.out, HasSubstr("note: MEASURED holds reports that were simulated"));
+  const Json json = parse_json(place.read("e.json"));
+  EXPECT_EQ(json["summary"][0]["metric"], "training_slowdown");
+  EXPECT_NEAR(json["summary"][0]["mean_absolute_error"].get<double>(), 10, 1e-9);
+  EXPECT_EQ(csv_of(place.read("e.csv")).size(), 1U + json["cells"].size());
+}
+
+TEST_F(Validate, FoldersAreJudgedAtOnceWithRepetitionsAndRoles) {
+  ASSERT_EQ(place.shell("mkdir -p s/a m/a").code, 0);
+  place.write("s/a/results.json", report(11e6, 63));
+  place.write("m/a/results-1.json", report(12e6, 60));
+  place.write("m/a/results-2.json", report(13e6, 61));
+  const Outcome all = succeed(place, "validate s m --summary");
+  EXPECT_THAT(all.out, HasSubstr("judge training_slowdown"));
+  EXPECT_THAT(all.out, testing::Not(HasSubstr("measured 2 times")));
+  place.write("roles.csv", "config,policy,role\npair,*,fit\n");
+  const Outcome fit = place.bubblesim("validate s m --role roles.csv");
+  EXPECT_THAT(fit.out, HasSubstr("measured 2 times"));
+  EXPECT_THAT(fit.out, testing::Not(HasSubstr("judge training_slowdown")));
+  EXPECT_EQ(place.bubblesim("validate s m --fit pair").out, fit.out);
+}
+
+TEST_F(Validate, WhatWasMeasuredAndNotSimulatedIsNamedAndFails) {
+  place.write("run.json", report(11e6, 63, "mps"));
+  place.write("measured.json", report(11e6, 63, "tgs"));
+  const Outcome done = place.bubblesim("validate run.json measured.json");
+  EXPECT_EQ(done.code, 1);
+  EXPECT_THAT(done.out, HasSubstr("FAILED: not simulated:\n    pair/tgs"));
+  EXPECT_THAT(done.out, HasSubstr("not measured:\n    pair/mps"));
+}
+
+TEST_F(Validate, ARunAgreesWithItself) {
+  ASSERT_EQ(place.bubblesim("run configs/runs/example.json --out out1").code, 0);
+  const Outcome done = succeed(place, "validate out1 out1 --json e.json");
+  const Json summaries = parse_json(place.read("e.json"))["summary"];
+  ASSERT_FALSE(summaries.empty());
+  for (const Json& summary : summaries) {
+    EXPECT_EQ(summary["mean_absolute_error"], 0.0) << summary["metric"];
+  }
+}
+
+TEST_F(Validate, FaultsNameFileAndPlace) {
+  place.write("run.json", report(11e6, 63));
+  place.write("bad.json", R"({"config": "pair", "policies": [{"policy": 5}]})");
+  expect_fault(place, "validate run.json bad.json",
+               HasSubstr("bad.json: /policies/0/policy: found the number 5"));
+  for (const char* line : {"validate", "validate run.json", "validate run.json nowhere.json",
+                           "validate run.json run.json --fit nothing",
+                           "validate run.json run.json --role nowhere.csv",
+                           "validate run.json run.json --tie -1"}) {
+    const Outcome fault = place.bubblesim(line);
+    EXPECT_EQ(fault.code, 2) << line;
+    EXPECT_FALSE(fault.err.empty()) << line;
+  }
+}
+
+TEST_F(RunCommand, TakesADeviceFileOfOnesOwn) {
+  ASSERT_EQ(place.shell("cp configs/devices/a100-40gb.json mine.json").code, 0);
+  const std::string base =
+      "run --synth-model roberta-large --plan ddp-4 --cluster a100-40gb-4 "
+      "--filler traces/samples/inference.json.gz --policy exclusive --duration 300ms "
+      "--warmup 50ms --mode offline --json";
+  const Outcome named = place.bubblesim(base);
+  EXPECT_EQ(succeed(place, base + " --device ./mine.json").out, named.out);
+  const Outcome config =
+      place.bubblesim("run configs/runs/example.json --device h100 --policy exclusive --json");
+  EXPECT_EQ(parse_json(config.out)["device"], "NVIDIA H100 80GB HBM3");
+}
+
+/// What bubblesim.steps writes of an engine's trace: a prompt of 300 tokens in 80 ms, and one
+/// sequence that decodes behind 300 tokens in 20 ms.
+void write_steps(const Workplace& place) {
+  place.write("steps.json", R"({"format": "bubblesim.steps/1", "gpu": "", "source": "engine.json",
+    "steps": [
+      {"prompts": {"sequences": 1, "tokens": 300, "keys": 300, "squares": 90000, "products": 90000},
+       "singles": {"sequences": 0, "tokens": 0, "keys": 0, "squares": 0, "products": 0},
+       "kernels_us": 80000},
+      {"prompts": {"sequences": 0, "tokens": 0, "keys": 0, "squares": 0, "products": 0},
+       "singles": {"sequences": 1, "tokens": 1, "keys": 301, "squares": 1, "products": 301},
+       "kernels_us": 20000}]})");
+}
+
+TEST_F(RunCommand, AServersRecordedStepsAreItsKernelsTimes) {
+  write_steps(place);
+  // Training is out of order from the start on.
+  Json config = parse_json(R"({
+    "name": "server", "duration": "10s", "device": "a100-80gb",
+    "training": {"memory": "1GB", "faults": [{"at": "1ms", "detection": "1ms", "restart": "10min"}],
+                 "synth": {"model": "llama-68m", "cluster": "a100-40gb-4",
+                           "plan": {"data": 1, "global_batch": 1, "micro_batch": 1,
+                                    "sequence": 16}}},
+    "fillers": [{"name": "chat", "mode": "online",
+                 "arrivals": {"process": "poisson", "rate_per_s": 1},
+                 "program": {"model": "llama3-8b", "precision": "bf16", "decode": "graph",
+                             "step_host": "500us",
+                             "requests": {"prompt_tokens": 300, "output_tokens": 3},
+                             "engine": {"max_model_len": 4096, "max_num_seqs": 8,
+                                        "kv_cache": "4GB", "steps": "steps.json"}}}],
+    "policies": ["mps"]})");
+  Json& filler = config["fillers"][0];
+  place.write("config.json", config.dump());
+  const Outcome run = place.bubblesim("run config.json --json");
+  ASSERT_LE(run.code, 1) << run.err;  // 1: training does nothing
+  const Json server = parse_json(run.out)["policies"][0]["fillers"][0]["server"];
+  // Half of the requests meet nobody else's prompt.
+  EXPECT_NEAR(server["tpot"]["p50"]["value_ns"].get<double>() / 1e6, 20.5, 0.6)
+      << server["tpot"].dump();
+  filler["program"]["engine"]["layers"] = "steps.json";
+  place.write("config.json", config.dump());
+  expect_fault(place, "run config.json", HasSubstr("expected one of them"));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf, testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr, testing::IsEmpty, testing::StartsWith;
+using Results = AtWorkplace;
+using View = AtShortWorkplace;
 
 // The first runs of a sweep of 36: of the policy exclusive, one a seed.
 constexpr const char* kOptions =
@@ -106,8 +108,7 @@ void sweep_namesakes(const Workplace& place) {
                                          Json::array({"exclusive", specinf(0.01), specinf(0.05)})));
 }
 
-TEST(Results, PoliciesOfOneNameInARunAreToldApartByTheirParameters) {
-  const Workplace place;
+TEST_F(Results, PoliciesOfOneNameInARunAreToldApartByTheirParameters) {
   sweep_namesakes(place);
   EXPECT_THAT(succeed(place, "results runs.db").out,
               AllOf(HasSubstr("  exclusive !  "), HasSubstr("  specinf(budget=0.01) !  "),
@@ -116,8 +117,7 @@ TEST(Results, PoliciesOfOneNameInARunAreToldApartByTheirParameters) {
 }
 
 // Nothing recorded explains over 10 % of the job's time: each row of it says so where it is read.
-TEST(Results, RowsOfADoubtfulJobAreMarked) {
-  const Workplace place;
+TEST_F(Results, RowsOfADoubtfulJobAreMarked) {
   place.write("doubtful.json", doubtful_trace());
   static_cast<void>(place.bubblesim(
       one_run_beside_a_kernel(place, "doubtful.json", Json::array({"exclusive", "mps"}))));
@@ -129,8 +129,7 @@ TEST(Results, RowsOfADoubtfulJobAreMarked) {
   EXPECT_THAT(succeed(place, "results runs.db list --csv").out, HasSubstr(",mps,batch,"));
 }
 
-TEST(Results, AFilterThatNamesNothingInTheStoreIsAFault) {
-  const Workplace place;
+TEST_F(Results, AFilterThatNamesNothingInTheStoreIsAFault) {
   sweep_namesakes(place);
   const std::string known = "exclusive, specinf\n";
   for (const char* command : {"results runs.db", "results runs.db list", "results runs.db compare",
@@ -153,6 +152,222 @@ TEST(Results, AFilterThatNamesNothingInTheStoreIsAFault) {
 TEST(Sweep, AStoreThatIsNotThereIsAFaultOfResults) {
   const Workplace place;
   expect_fault(place, "results nothing.db list", HasSubstr("found no such results store"));
+}
+
+// bubblesim advise: answers, files, faults.
+constexpr const char* kAdvise =
+    "advise traces/samples/training traces/samples/inference.json.gz --duration 1500ms --warmup "
+    "300ms --budget 200ms --policy mps,stream_priority ";
+
+class Advise : public AtWorkplace {};
+
+TEST_F(Advise, PrintsAnAnswerAndWritesItsConfig) {
+  const Outcome text = succeed(place, std::string(kAdvise) + "--keep 0.9 --config advice.json");
+  EXPECT_THAT(text.out, AllOf(HasSubstr("iteration alone on 4 x"), HasSubstr("(oracle) would gain"),
+                              HasSubstr("\nRun "), HasSubstr("  gains    "), HasSubstr("limit 0.9"),
+                              HasSubstr("times what training loses"), HasSubstr("is random"),
+                              HasSubstr("bubblesim run advice.json"),
+                              HasSubstr("bubblesim fill --policy ")));
+  const Json config = parse_json(place.read("advice.json"));
+  EXPECT_EQ(config["policies"].size(), 1U);
+  // The setting does again what the answer says.
+  const Json advice = parse_json(
+      succeed(place, std::string(kAdvise) + "--keep 0.9 --config advice.json --force --json").out);
+  const Json report = parse_json(succeed(place, "run advice.json --json").out);
+  EXPECT_EQ(report["policies"][0]["training"]["normalised_fraction"],
+            advice["recommended"]["training_kept"]);
+  EXPECT_EQ(report["policies"][0]["fillers"][0]["requests_per_s"],
+            advice["recommended"]["requests_per_s"]);
+}
+
+// Two roads to every number of the recommendation: the search, and the commands that it hands out.
+TEST_F(Advise, CommandsOfTheAnswerWork) {
+  const Json advice = parse_json(
+      succeed(place, std::string(kAdvise) + "--keep 0.9 --p95 100ms --json --config c.json").out);
+  ASSERT_FALSE(advice["recommended"].is_null());
+  ASSERT_EQ(advice["practice"].size(), 3U);
+  const auto command = [&](std::size_t step) {
+    return advice["practice"][step]["command"].get<std::string>();
+  };
+  EXPECT_EQ(command(0), "bubblesim run c.json");
+  const Json report = parse_json(place.shell(command(0) + " --json").out);
+  const Json& policy = report["policies"][0];
+  EXPECT_EQ(policy["training"]["normalised_fraction"], advice["recommended"]["training_kept"]);
+  EXPECT_EQ(policy["fillers"][0]["requests_per_s"], advice["recommended"]["requests_per_s"]);
+  EXPECT_EQ(policy["fillers"][0]["latency"]["p95"]["value_ns"],
+            advice["recommended"]["latency_p95_ns"]);
+
+  const Outcome measured = place.shell(command(1) + " --fake --json");
+  EXPECT_EQ(measured.code, 0) << measured.err;
+  EXPECT_EQ(parse_json(measured.out)["measured"]["place"], "fake");
+
+  // What stands behind policy and parameters is looked at when they have been accepted.
+  const std::string fill = command(2);
+  EXPECT_THAT(fill, HasSubstr("--filler-role online"));
+  const Outcome filled = place.shell(fill + " --grace never");
+  EXPECT_EQ(filled.code, 2);
+  EXPECT_THAT(filled.err, HasSubstr("--grace"));
+}
+
+TEST_F(Advise, OfADoubtfulJobTheAnswerSaysSo) {
+  place.write("doubtful.json", doubtful_trace());
+  const Outcome text = place.bubblesim(
+      "advise doubtful.json traces/samples/inference.json.gz --duration 500ms --warmup 100ms "
+      "--budget 200ms --policy mps --keep 0.5");
+  EXPECT_THAT(text.out, HasSubstr("  ! loss     program_what_ifs_doubtful: "));
+}
+
+TEST_F(Advise, WritesAPage) {
+  succeed(place, std::string(kAdvise) + "--keep 0.9 --want both --html out/advice.html");
+  const std::string page = place.read("out/advice.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("What to run: offline, online"), HasSubstr("\"front\":[")));
+}
+
+TEST_F(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
+  const std::string line = std::string(kAdvise) + "--json -o advice.db";
+  EXPECT_EQ(succeed(place, line + " --threads 1").out, succeed(place, line + " --threads 3").out);
+  EXPECT_THAT(succeed(place, std::string(kAdvise) + "-o advice.db").out, HasSubstr("; 0 runs now"));
+  EXPECT_THAT(succeed(place, "results advice.db list --limit 1").out, HasSubstr("offline"));
+}
+
+TEST_F(Advise, SaysThatNothingGainsWithinTheLimits) {
+  EXPECT_THAT(succeed(place, std::string(kAdvise) + "--keep 1").out, HasSubstr("Leave it alone"));
+}
+
+TEST_F(Advise, FaultsSayWhatWouldDo) {
+  const std::string advise = kAdvise;
+  expect_fault("advise", HasSubstr("expected either CONFIG, or TRAINING and FILLER"));
+  expect_fault("advise traces/samples/training", HasSubstr("not a question"));
+  expect_fault(advise + "--keep 1.2", HasSubstr("--keep"));
+  expect_fault(advise + "--p95 fast", HasSubstr("--p95"));
+  expect_fault(advise + "--p95 0s", HasSubstr("expected more than 0s"));
+  expect_fault(advise + "--p95 1us", HasSubstr("expected at least that"));
+  expect_fault(advise + "--want offline --p95 50ms", HasSubstr("has no latencies"));
+  expect_fault(advise + "--slo tftt=1s", HasSubstr("did you mean \"ttft\"?"));
+  expect_fault(advise + "--slo ttft=fast", HasSubstr("such as ttft=50ms"));
+  expect_fault(advise + "--want offline --slo ttft=1s", HasSubstr("has no latencies"));
+  expect_fault(advise + "--want offline --load 0.5", HasSubstr("always has a next request"));
+  expect_fault(advise + "--can msp", HasSubstr("did you mean \"mps\"?"));
+  expect_fault(advise + "--can mps --cannot mps", HasSubstr("expected it in one of them"));
+  expect_fault(advise + "--budget 1", HasSubstr("--budget"));
+  expect_fault(advise + "--filler-memory 200GB", AllOf(HasSubstr("needs 200.0 GB"),
+                                                       HasSubstr("expected at most that")));
+  expect_fault("advise configs/advise/example.json --want online", HasSubstr("expected no --want"));
+  expect_fault("advise configs/runs/example.json", HasSubstr("found a run config, not a question"));
+  expect_fault(advise + "--p95 1s --load 5", HasSubstr("expected at most 1"));
+  expect_fault(advise + "--load 5", HasSubstr("expected at most 1"));  // alone, it means online
+  expect_fault("advise traces/samples/training traces/samples/inference.json.gz --policy mps,mps",
+               HasSubstr("found \"mps\" again"));
+  expect_fault(advise + "--cannot mps", HasSubstr("found \"mps\", which demands mps"));
+}
+
+// bubblesim view: a page of a trace, a run's folder, a config, a store; a picture of a run.
+constexpr const char* kSampleRun =
+    "run --training traces/samples/training --filler traces/samples/inference.json.gz "
+    "--policy exclusive,mps --duration 1s --warmup 300ms --out out/run";
+
+TEST_F(View, OfATraceIsOnePage) {
+  EXPECT_THAT(succeed(place, "view traces/samples/training -o page.html --no-open").out,
+              StartsWith("wrote " + place.path("page.html: ")));
+  const std::string page = place.read("page.html");
+  EXPECT_THAT(page, HasSubstr("4 ranks"));
+  EXPECT_THAT(page, HasSubstr("collective_wait"));
+  EXPECT_EQ(page.find("https://"), std::string::npos);
+  succeed(place, "view traces/samples/training -o again.html --no-open");
+  EXPECT_TRUE(page == place.read("again.html"));
+}
+
+TEST_F(View, OfARunsFolderHasARowForEachPolicyOfBothModes) {
+  succeed(place, kSampleRun);
+  succeed(place, "view out/run -o page.html --no-open");
+  const Json view = parse_json(place.read("out/run/view.json"));
+  ASSERT_EQ(view["sections"].size(), 2U);
+  for (const Json& section : view["sections"]) {
+    ASSERT_EQ(section["charts"].size(), 4U);  // GPUs
+    EXPECT_EQ(section["charts"][0]["chart"]["rows"].size(), 2U);
+    EXPECT_EQ(section["table"]["rows"].size(), 2U);
+  }
+  EXPECT_THAT(place.read("page.html"), HasSubstr("GPU 3"));
+}
+
+TEST_F(View, PicturesOfARunAreSmallAndHoldTextAsText) {
+  succeed(place, kSampleRun);
+  succeed(place, "view out/run --svg picture.svg --gpu 1 --section online --policy mps");
+  const std::string picture = place.read("picture.svg");
+  EXPECT_THAT(picture, HasSubstr(">mps</text>"));
+  EXPECT_LT(picture.size(), 30'000U);
+  EXPECT_EQ(picture.find("exclusive"), std::string::npos);
+}
+
+// docs/looking.md says how.
+TEST_F(View, ThePictureOfTheDocsIsWhatItsCommandsGive) {
+  succeed(place,
+          "run --training traces/samples/training --filler traces/samples/inference.json.gz "
+          "--policy exclusive,mps,pipefill --mode offline --duration 3s --warmup 1s "
+          "--out out/filled");
+  succeed(place, "view out/filled --svg out/filled.svg");
+  EXPECT_TRUE(place.read("out/filled.svg") == place.read("docs/filled.svg"));
+}
+
+TEST_F(View, OfAConfigRunsItAndOfAStoreIsItsReport) {
+  succeed(place, "view configs/runs/example.json --policy exclusive,mps -o page.html --no-open");
+  EXPECT_THAT(place.read("page.html"), HasSubstr("encoder-online"));
+  const Outcome sweep = place.bubblesim(
+      "sweep configs/sweeps/policies.json --set /duration=300ms --set /warmup=100ms --limit 1 "
+      "--store out.db");
+  ASSERT_EQ(sweep.code, 0) << sweep.err;
+  succeed(place, "view out.db -o store.html --no-open");
+  EXPECT_THAT(place.read("store.html"), HasSubstr("bubblesim report"));
+}
+
+// The store's own reader says what is wrong with it.
+TEST_F(View, AStoreIsToldByWhatItIsNotByWhetherItCanBeRead) {
+  const Outcome sweep = place.bubblesim(
+      "sweep configs/sweeps/policies.json --set /duration=300ms --set /warmup=100ms --limit 1 "
+      "--store out.db");
+  ASSERT_EQ(sweep.code, 0) << sweep.err;
+  place.write("cut.db", place.read("out.db").substr(0, 4096));
+  expect_fault(place, "view cut.db --no-open", HasSubstr("cut.db: is damaged"));
+  expect_fault(place, "view cut.db out.db --no-open",
+               HasSubstr("cut.db: is a results store, found beside other paths"));
+}
+
+TEST_F(View, OpensThePageOnADesktopOnly) {
+  ASSERT_EQ(place.shell("mkdir bin").code, 0);
+  place.write("bin/xdg-open",
+              "#!/bin/sh\nprintf %s \"$1\" > opened.part && mv opened.part opened\n");
+  const std::string view =
+      "PATH=$PWD/bin:$PATH bubblesim view traces/samples/training -o page.html";
+  const std::string wait = "; for i in $(seq 50); do [ -e opened ] && break; sleep 0.1; done";
+  ASSERT_EQ(place.shell("chmod +x bin/xdg-open; unset DISPLAY WAYLAND_DISPLAY; " + view).code, 0);
+  EXPECT_THAT(place.read("opened"), IsEmpty());
+  ASSERT_EQ(place.shell("DISPLAY=:9 WAYLAND_DISPLAY= " + view + " --no-open").code, 0);
+  EXPECT_THAT(place.read("opened"), IsEmpty());
+  ASSERT_EQ(place.shell("export DISPLAY=:9; " + view + wait).code, 0);
+  EXPECT_EQ(place.read("opened"), place.path("page.html"));
+}
+
+TEST_F(View, BadInputIsASentenceAndExitCodeTwo) {
+  succeed(place, kSampleRun);
+  ASSERT_EQ(place.shell("mkdir broken old").code, 0);
+  place.write("broken/view.json", "{\"format\": \"bubblesim.view/1\", \"sections\": 3}");
+  place.write("old/results.json", "{}");
+  const std::pair<const char*, const char*> cases[] = {
+      {"view nowhere.btr", "nowhere.btr"},
+      {"view broken", "/sections"},
+      {"view old", "run it again with --out"},
+      {"view out/run --policy mpss", "did you mean \"mps\"?"},
+      {"view out/run --svg x.svg --gpu 9", "found 9, expected one of the 4 GPUs"},
+      {"view out/run --svg x.svg --section onlin", "did you mean \"online\"?"},
+      {"view traces/samples/training --svg x.svg --gpu 1", "of which all ranks are drawn"},
+      {"view README.md", "README.md"},
+  };
+  for (const auto& [arguments, text] : cases) {
+    const Outcome outcome = place.bubblesim(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(text)) << arguments;
+    EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
+  }
 }
 
 }  // namespace

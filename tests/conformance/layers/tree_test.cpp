@@ -2,21 +2,15 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 
+#include "sim/base/input_file.hpp"
 #include "tests/conformance/layers/rules.hpp"
 
 namespace bubblesim::layers {
 namespace {
 
 const std::filesystem::path kRoot = BUBBLESIM_SOURCE_DIR;
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string joined(const Breaches& breaches) {
   std::string text;
@@ -28,7 +22,7 @@ class Tree : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     files_ = read_tree(kRoot, {"sim", "traces", "policies", "capture", "tests"});
-    rooms_ = read_rooms(text_of(kRoot / "sim/README.md"));
+    rooms_ = read_rooms(read_text_file(kRoot / "sim/README.md").value_or(""));
   }
   template <class Rule>
   static void expect_kept(Rule rule) {
@@ -132,7 +126,7 @@ TEST_F(Tree, EverySourceLiesInARoomOfTheTable) {
 bool is_described(const std::filesystem::path& room) {
   if (std::filesystem::exists(kRoot / room / "README.md")) return true;
   for (auto folder = room.parent_path(); !folder.empty(); folder = folder.parent_path())
-    if (text_of(kRoot / folder / "README.md")
+    if (read_text_file(kRoot / folder / "README.md").value_or("")
             .find("`" + room.lexically_relative(folder).string() + "/`") != std::string::npos)
       return true;
   return false;

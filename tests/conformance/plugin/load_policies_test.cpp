@@ -9,6 +9,7 @@
 #include "policies/builtin.hpp"
 #include "sim/policy/contract_version.hpp"
 #include "sim/policy/testing/fake_driver.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::plugin {
 namespace {
@@ -29,9 +30,8 @@ std::string fault_of(const std::string& path) {
 
 TEST(LoadPolicies, AddsAllOfALibraryInItsOrder) {
   policy::Registry registry;
-  const auto names = load_policies(library("two_policies"), registry);
-  ASSERT_TRUE(names.has_value()) << names.error().text();
-  EXPECT_THAT(*names, ElementsAre("capped", "broken"));
+  const auto names = must(load_policies(library("two_policies"), registry));
+  EXPECT_THAT(names, ElementsAre("capped", "broken"));
   EXPECT_EQ(registry.all().size(), 2U);
 }
 
@@ -110,9 +110,8 @@ TEST(LoadPolicies, ATakenNameRefusesTheWholeLibrary) {
 TEST(LoadPolicies, TheSameLibraryTwiceIsATakenName) {
   policy::Registry registry;
   ASSERT_TRUE(load_policies(library("two_policies"), registry).has_value());
-  const auto again = load_policies(library("two_policies"), registry);
-  ASSERT_FALSE(again.has_value());
-  EXPECT_THAT(again.error().text(), HasSubstr("policy \"capped\": there is a policy of this name"));
+  const auto again = error_of(load_policies(library("two_policies"), registry));
+  EXPECT_THAT(again.text(), HasSubstr("policy \"capped\": there is a policy of this name"));
 }
 
 TEST(LoadPolicies, AnUnfinishedPolicyIsRefused) {
@@ -125,9 +124,8 @@ TEST(FindPolicyLibrary, TakesPathsAsTheyAreAndNamesFromFolders) {
   EXPECT_EQ(find_policy_library("some/path.so", folders), "some/path.so");
   EXPECT_EQ(find_policy_library("two_policies", folders), library("two_policies"));
   EXPECT_EQ(find_policy_library("libtwo_policies.so", folders), library("two_policies"));
-  const auto absent = find_policy_library("absent", folders);
-  ASSERT_FALSE(absent.has_value());
-  EXPECT_EQ(absent.error().text(),
+  const auto absent = error_of(find_policy_library("absent", folders));
+  EXPECT_EQ(absent.text(),
             "absent: there is no such file, and no libabsent.so in /nowhere, " + kFolder);
 }
 

@@ -7,6 +7,7 @@ namespace bubblesim::app_test {
 namespace {
 
 using ::testing::AllOf, ::testing::HasSubstr;
+using PolicyLibrary = AtShortWorkplace;
 
 std::string option(const std::string& name) {
   return " --policy-library " BUBBLESIM_LIBRARIES "/lib" + name + ".so ";
@@ -14,8 +15,7 @@ std::string option(const std::string& name) {
 
 constexpr const char* kExample = "run configs/runs/example.json ";
 
-TEST(PolicyLibrary, IsListedWithItsFileAndParameters) {
-  const Workplace place;
+TEST_F(PolicyLibrary, IsListedWithItsFileAndParameters) {
   const Outcome text = place.bubblesim("policies capped" + option("two_policies"));
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(text.out, AllOf(HasSubstr("capped: Fillers have fewer SMs"),
@@ -29,8 +29,7 @@ TEST(PolicyLibrary, IsListedWithItsFileAndParameters) {
 }
 
 // capped with 30 % is mps with 30 % for fillers.
-TEST(PolicyLibrary, RunsAsThePolicyOfTheTreeThatDoesTheSame) {
-  const Workplace place;
+TEST_F(PolicyLibrary, RunsAsThePolicyOfTheTreeThatDoesTheSame) {
   const std::string config = place.read("configs/runs/example.json");
   const auto with = [&](const std::string& policies) {
     Json json = parse_json(config);
@@ -53,24 +52,21 @@ TEST(PolicyLibrary, RunsAsThePolicyOfTheTreeThatDoesTheSame) {
   EXPECT_EQ(a, b);
 }
 
-TEST(PolicyLibrary, AnExceptionOfThePolicyIsAFaultWithItsName) {
-  const Workplace place;
+TEST_F(PolicyLibrary, AnExceptionOfThePolicyIsAFaultWithItsName) {
   const Outcome made =
       place.bubblesim(std::string(kExample) + "--policy broken" + option("two_policies"));
   EXPECT_EQ(made.code, 2);
   EXPECT_THAT(made.err, HasSubstr("policy broken: threw an exception: cannot be made today"));
 }
 
-TEST(PolicyLibrary, AnExceptionDuringAMeasurementIsTheSameFault) {
-  const ShortWorkplace place;
+TEST_F(PolicyLibrary, AnExceptionDuringAMeasurementIsTheSameFault) {
   const std::string broken = "--policy broken:throws=launch" + option("two_policies");
   const Outcome outcome = place.bubblesim("measure configs/runs/example.json --fake " + broken);
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("policy broken: threw an exception: did not expect a launch"));
 }
 
-TEST(PolicyLibrary, AllBadLibrariesAreNamedAtOnce) {
-  const Workplace place;
+TEST_F(PolicyLibrary, AllBadLibrariesAreNamedAtOnce) {
   const Outcome outcome = place.bubblesim("policies" + option("other_version") + option("throws") +
                                           "--policy-library nowhere");
   EXPECT_EQ(outcome.code, 2);

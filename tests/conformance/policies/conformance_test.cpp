@@ -6,7 +6,7 @@
 
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"
-#include "tests/conformance/policies/fake_driver.hpp"
+#include "tests/conformance/policies/scenarios.hpp"
 #include "tests/conformance/policies/no_actions.hpp"
 
 namespace bubblesim::testing {

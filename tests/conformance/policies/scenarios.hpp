@@ -1,15 +1,29 @@
-// The GPU, the filler and the kernels of the golden scenarios.
+// The driver of sim/policy/testing for the policies that come with bubblesim, by name; the GPU, the
+// filler and the kernels of the golden scenarios.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "policies/builtin.hpp"
+#include "sim/base/check.hpp"
+#include "sim/policy/testing/fake_driver.hpp"
 #include "tests/bytes.hpp"
-#include "tests/conformance/policies/fake_driver.hpp"
 
 namespace bubblesim::testing {
+
+/// Makes the policy of this name, with its defaults except for `given` ("name=value"), and runs it.
+inline Outcome drive(std::string_view name, const std::vector<std::string>& given,
+                     const Scenario& scenario) {
+  const policy::Registry registry = policies::judged_policies();
+  const auto spec = registry.find(name);
+  BUBBLESIM_CHECK(spec.has_value(), "no such policy");
+  return drive(**spec, given, scenario);
+}
 
 /// A GPU of 100 SMs and 80 GiB; training in 40 GiB; one filler of 10 GiB that launches as fast as
 /// the policy lets it.

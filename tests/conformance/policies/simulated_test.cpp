@@ -11,6 +11,7 @@
 #include "sim/observe/report.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/kernel_table.hpp"
+#include "tests/fault.hpp"
 #include "tests/golden/filling/small_job.hpp"
 
 namespace bubblesim::testing {
@@ -40,9 +41,8 @@ class SimulatedPolicy : public ::testing::Test {
     registry_ = policies::builtin_policies();
     std::string text = kConfig;
     text.replace(text.find("POLICY"), 6, policy);
-    auto config = run::parse_run_config(text, "conformance.json", registry_);
-    ASSERT_TRUE(config) << config.error().front().text();
-    loaded_.config = *config;
+    auto config = must(run::parse_run_config(text, "conformance.json", registry_));
+    loaded_.config = config;
     loaded_.device = golden::small_gpu();
     loaded_.device.memory = Bytes{20 * kGigabyte};
     loaded_.device.host_bandwidth = {25e9};
@@ -52,15 +52,12 @@ class SimulatedPolicy : public ::testing::Test {
     // 10 kernels of 200 us on half of the SMs, in turn with 10 on twice as many as there are.
     std::string table = "Name,Profile,Memory_footprint,SM_usage,Duration\n";
     for (int i = 0; i < 10; ++i) table += "F,1,0,50,200000\nG,0,0,200,200000\n";
-    auto filler = workload::parse_kernel_table(table, "filler.csv", loaded_.device, 20us);
-    ASSERT_TRUE(filler) << filler.error().text();
-    loaded_.fillers = {*filler, *filler};
+    auto filler = must(workload::parse_kernel_table(table, "filler.csv", loaded_.device, 20us));
+    loaded_.fillers = {filler, filler};
   }
 
   observe::RunReport run() {
-    auto report = run::run_policies(loaded_, registry_, {});
-    EXPECT_TRUE(report) << report.error().text();
-    return report ? *report : observe::RunReport{};
+    return must(run::run_policies(loaded_, registry_, {}));
   }
 
   policy::Registry registry_;

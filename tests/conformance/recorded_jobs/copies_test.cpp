@@ -57,7 +57,7 @@ std::vector<NamedText> copies(const std::vector<NamedText>& files,
 }
 
 void expect_copies_import_equal(const std::vector<NamedText>& files) {
-  const ScratchFolder folder;
+  const TempFolder folder;
   const auto import = [&](const auto& copy) {
     return btr_of(imported(copies(files, copy), folder.path()), folder.path());
   };
@@ -86,7 +86,7 @@ void drop_order_counters(traces::JobTrace& job) {
 }
 
 void expect_order_of_events_does_not_matter(const std::vector<NamedText>& files) {
-  const ScratchFolder folder;
+  const TempFolder folder;
   const auto import = [&](const auto& copy) {
     auto job = imported(copies(files, copy), folder.path());
     if (job) drop_order_counters(*job);

@@ -8,6 +8,7 @@
 #include "tests/conformance/recorded_jobs/job_figures.hpp"
 #include "tests/conformance/recorded_jobs/json_copies.hpp"
 #include "tests/conformance/recorded_jobs/recorded_cases.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::testing {
 namespace {
@@ -25,10 +26,8 @@ validation::RecordedJob written(const GeneratedJob& job, const std::filesystem::
 }
 
 JobFigures figures_when_recorded(const GeneratedJob& job) {
-  const ScratchFolder folder;
-  const auto figures = figures_of(written(job, folder.path()));
-  EXPECT_TRUE(figures) << figures.error().text();
-  return figures ? *figures : JobFigures{};
+  const TempFolder folder;
+  return must(figures_of(written(job, folder.path())));
 }
 
 /// A job, and the resource that it hangs on.

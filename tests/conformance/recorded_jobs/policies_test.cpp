@@ -91,7 +91,7 @@ class UnderEveryPolicy : public ::testing::TestWithParam<validation::RecordedJob
     expect_rows_of(config);
   }
 
-  const ScratchFolder folder_;
+  const TempFolder folder_;
 
  private:
   run::RunConfig config_of(const std::vector<std::string>& paths) const {
@@ -119,7 +119,7 @@ class UnderEveryPolicy : public ::testing::TestWithParam<validation::RecordedJob
     filler.name = name;
     filler.mode = mode;
     filler.memory = Bytes{5 * kGigabyte};
-    const std::string path = (folder_.path() / "service.json").string();
+    const std::string path = folder_.path("service.json");
     write_bytes(path, kineto_files(service).front());
     filler.program = run::TraceProgram{path};
     return filler;
@@ -159,7 +159,7 @@ TEST_P(GeneratedUnderPolicies, rows_say_what_passes_served) {
   job.pause = 3ms;
   std::vector<std::string> paths;
   for (const std::string& text : kineto_files(job)) {
-    paths.push_back((folder_.path() / ("rank" + std::to_string(paths.size()) + ".json")).string());
+    paths.push_back(folder_.path("rank" + std::to_string(paths.size()) + ".json"));
     write_bytes(paths.back(), text);
   }
   expect_rows_to_hold(paths);

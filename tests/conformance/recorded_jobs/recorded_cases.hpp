@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/folders.hpp"
+#include "tests/temp_folder.hpp"
 #include "tests/validation/data_folder.hpp"
 
 namespace bubblesim::testing {
@@ -50,30 +51,5 @@ inline std::string absent_file(const validation::RecordedJob& job) {
   }
   return {};
 }
-
-// A folder of its own for the running test case, removed with the object.
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string(info->test_suite_name()) + "_" + info->name();
-    std::replace(name.begin(), name.end(), '/', '_');
-    path_ = std::filesystem::path(::testing::TempDir()) / ("bubblesim_recorded_" + name);
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace bubblesim::testing

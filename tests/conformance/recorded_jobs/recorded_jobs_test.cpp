@@ -10,20 +10,86 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "sim/base/time.hpp"
 #include "sim/run/load_trace.hpp"
 #include "tests/conformance/recorded_jobs/job_figures.hpp"
-#include "tests/conformance/recorded_jobs/longer_idle.hpp"
 #include "tests/conformance/recorded_jobs/recorded_cases.hpp"
 #include "tests/folders.hpp"
 #include "traces/format/trace_writer.hpp"
+#include "traces/trace.hpp"
 
 namespace bubblesim::testing {
 namespace {
 
 using namespace std::chrono_literals;
+
+// A recording with more idle time before its first mark.
+std::optional<TraceTime> first_mark(const traces::RankTrace& rank) {
+  std::optional<TraceTime> first;
+  for (const traces::Marker& marker : rank.markers) {
+    if (marker.kind != traces::MarkerKind::kIteration) continue;
+    first = std::min(first.value_or(marker.start), marker.start);
+  }
+  return first;
+}
+
+// The end of the longest span without anything before `mark`.
+std::optional<TraceTime> idle_end(const traces::RankTrace& rank, TraceTime mark) {
+  std::vector<std::pair<TraceTime, TraceTime>> spans{{mark, mark}};
+  for (const auto& op : rank.device_ops) spans.emplace_back(op.start, op.end());
+  for (const auto& call : rank.host_calls) spans.emplace_back(call.start, call.end());
+  std::sort(spans.begin(), spans.end());
+  std::optional<TraceTime> end;
+  Duration longest{};
+  TraceTime busy_until = spans.front().second;
+  for (const auto& [start, stop] : spans) {
+    if (start > mark) break;
+    if (start - busy_until > longest) {
+      longest = start - busy_until;
+      end = start;
+    }
+    busy_until = std::max(busy_until, stop);
+  }
+  return end;
+}
+
+void move_all_before(traces::RankTrace& rank, TraceTime end, Duration by) {
+  const auto move = [&](TraceTime& at) {
+    if (at < end) at -= by;
+  };
+  for (auto& call : rank.host_calls) move(call.start);
+  for (auto& op : rank.device_ops) move(op.start);
+  for (auto& marker : rank.markers) move(marker.start);
+  for (auto& sample : rank.memory) move(sample.at);
+  for (auto& stall : rank.stalls) move(stall.start);
+  for (auto& clock : rank.clocks) move(clock.at);
+}
+
+/// Adds idle time of length `more` to the beginning of a rank's recording:
+///   - the longest span before its first iteration marker in which neither the device nor a
+///     recorded call is at work, if any, grows by `more`: the records before it become earlier;
+///   - a cudaGetDevice call is inserted `more` before the first record, on the thread of the first
+///     call; not for a rank without calls.
+void add_idle_at_begin(traces::RankTrace& rank, Duration more) {
+  const auto mark = first_mark(rank);
+  const auto end = mark ? idle_end(rank, *mark) : std::nullopt;
+  if (end) move_all_before(rank, *end, more);
+  if (rank.host_calls.empty()) return;
+  traces::HostCall call;
+  call.start = std::min(rank.host_calls.front().start, rank.device_ops.front().start) - more;
+  call.duration = Duration{1'000};
+  call.name = rank.names.intern("cudaGetDevice");
+  call.thread = rank.host_calls.front().thread;
+  rank.host_calls.insert(rank.host_calls.begin(), call);
+  for (auto& op : rank.device_ops) {
+    if (op.launch != traces::kNone) ++op.launch;
+  }
+}
 
 // Figures of a larger job, twice, take tens of seconds under sanitizers.
 constexpr std::uintmax_t kLargestIdleJob = 1'000'000;
@@ -79,8 +145,8 @@ TEST_P(RecordedIdle, before_the_first_mark_changes_nothing) {
   auto trace = run::load_trace(GetParam().paths);
   if (!trace) GTEST_SKIP() << trace.error().text();
   for (auto& rank : trace->job.ranks) add_idle_at_begin(rank, 1s);
-  const ScratchFolder folder;
-  const std::string path = (folder.path() / "job.btr").string();
+  const TempFolder folder;
+  const std::string path = folder.path("job.btr");
   const auto written = traces::format::write_job(path, trace->job);
   ASSERT_TRUE(written) << written.error().text();
   const auto expected = figures_of(GetParam());

@@ -9,14 +9,15 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "policies/builtin.hpp"
 #include "sim/app/schema_kinds.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace bubblesim::schema_test {
 namespace {
@@ -111,12 +112,6 @@ constexpr std::size_t kMostVariants = 2000;  // of each kind, spread evenly; bou
 
 const std::string kConfigs = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/";
 
-std::string read_text(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 std::vector<Json> files_of(const SchemaKind& kind) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(kConfigs + kind.folder)) {
@@ -124,7 +119,7 @@ std::vector<Json> files_of(const SchemaKind& kind) {
   }
   std::sort(paths.begin(), paths.end());
   std::vector<Json> files;
-  for (const fs::path& path : paths) files.push_back(Json::parse(read_text(path)));
+  for (const fs::path& path : paths) files.push_back(Json::parse(*read_text_file(path)));
   return files;
 }
 
@@ -143,11 +138,7 @@ class SchemaOfKind : public ::testing::TestWithParam<std::string> {
     for (const SchemaKind& kind : app::schema_kinds(policies_)) {
       if (kind.name == GetParam()) kind_ = kind;
     }
-    folder_ = fs::path(::testing::TempDir()) /
-              ("schema_test_" + GetParam() + "_" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
   }
-  ~SchemaOfKind() override { fs::remove_all(folder_); }
 
   static bool has_validator() {
     return std::system("python3 -c 'import jsonschema; jsonschema.Draft202012Validator' "
@@ -174,11 +165,12 @@ class SchemaOfKind : public ::testing::TestWithParam<std::string> {
 
   policy::Registry policies_ = policies::builtin_policies();
   SchemaKind kind_;
-  fs::path folder_;
+  const TempFolder temp_;
+  const fs::path folder_{temp_.path()};
 };
 
 TEST_P(SchemaOfKind, IsWhatTheReaderDeclares) {
-  EXPECT_TRUE(read_text(schema_file(kind_)) == app::schema_text(kind_, policies_))
+  EXPECT_TRUE(*read_text_file(schema_file(kind_)) == app::schema_text(kind_, policies_))
       << schema_file(kind_) << " differs from what its reader declares now. Write it anew:\n"
       << "  bubblesim schema " << kind_.name << " --write configs/schema";
 }

@@ -6,13 +6,13 @@
 #include <random>
 #include <thread>
 
-#include "tests/conformance/sweep/running_program.hpp"
 #include "tests/conformance/sweep/sweep_place.hpp"
 
 namespace bubblesim::app_test {
 namespace {
 
 using testing::HasSubstr;
+using InterruptedSweep = AtWorkplace;
 
 constexpr const char* kRunEvent = R"("event":"run")";
 /// Part of a progress event: one run at least has started.
@@ -25,8 +25,7 @@ std::string undisturbed(const Workplace& place) {
 
 // Each start gets further by what it stored, if it lived long enough to store something. A run that
 // was in flight at three of the kills counts as failed until it is asked for once more.
-TEST(InterruptedSweep, KilledAtRandomMomentsEndsWithTheSameExport) {
-  const Workplace place;
+TEST_F(InterruptedSweep, KilledAtRandomMomentsEndsWithTheSameExport) {
   write_sweep(place, small_sweep(8));  // 16 runs
   const std::string expected = undisturbed(place);
   std::random_device entropy;
@@ -49,8 +48,7 @@ TEST(InterruptedSweep, KilledAtRandomMomentsEndsWithTheSameExport) {
   EXPECT_EQ(place.bubblesim("results runs.db check").code, 0);
 }
 
-TEST(InterruptedSweep, CtrlCEndsTheRunsInFlightStoresThemAndExitsWith130) {
-  const Workplace place;
+TEST_F(InterruptedSweep, CtrlCEndsTheRunsInFlightStoresThemAndExitsWith130) {
   write_sweep(place, small_sweep(8));
   RunningProgram sweep(place, "stopped", "sweep sweep.json --threads 2 --store runs.db --json");
   ASSERT_TRUE(sweep.says(kRunEvent));
@@ -67,8 +65,7 @@ TEST(InterruptedSweep, CtrlCEndsTheRunsInFlightStoresThemAndExitsWith130) {
 }
 
 // The second Ctrl-C drops what is in flight: a run of 3,000 simulated seconds takes seconds.
-TEST(InterruptedSweep, ASecondCtrlCEndsAtOnceAndKeepsWhatWasFinished) {
-  const Workplace place;
+TEST_F(InterruptedSweep, ASecondCtrlCEndsAtOnceAndKeepsWhatWasFinished) {
   Json sweep = small_sweep(1);
   sweep["base"]["duration"] = "3000s";
   write_sweep(place, sweep);

@@ -74,13 +74,6 @@ int tell(Happening& happening) {
 
 }  // namespace
 
-std::uint64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 }  // namespace fake
 
 using fake::driver, fake::Happening, fake::kNotInitialised, fake::What;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 
 namespace fake {
 
@@ -44,7 +45,12 @@ struct Launch {
   std::uint64_t graph_node = 0;
 };
 
-[[nodiscard]] std::uint64_t now_ns();
+[[nodiscard]] inline std::uint64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
 
 }  // namespace fake
 

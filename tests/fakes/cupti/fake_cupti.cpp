@@ -9,21 +9,11 @@
 #include "capture/record/cupti/abi.hpp"
 #include "tests/fakes/cuda/fake_cuda.hpp"
 #include "tests/fakes/cupti/fake_activity.hpp"
-#include "tests/fakes/cupti/fake_buffers.hpp"
 #include "tests/fakes/cupti/fake_options.hpp"
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace fake {
-
-// Only the driver has the clock's function; this library has its own copy.
-std::uint64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 namespace {
 
 namespace cupti = bubblesim::capture::cupti;

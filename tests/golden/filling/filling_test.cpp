@@ -31,13 +31,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <sstream>
 #include <string_view>
 #include <tuple>
 
 #include "policies/builtin.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/kernel_table.hpp"
+#include "tests/fault.hpp"
 #include "tests/golden/filling/small_job.hpp"
 
 namespace bubblesim::golden {
@@ -45,24 +46,15 @@ namespace {
 
 const std::string kFolder = std::string(BUBBLESIM_SOURCE_DIR) + "/tests/golden/filling/";
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 run::LoadedRun load() {
   run::LoadedRun loaded;
   const std::string path = kFolder + "run.json";
-  auto config = run::parse_run_config(read_file(path), path, policies::builtin_policies());
-  EXPECT_TRUE(config) << (config ? "" : config.error().front().text());
-  loaded.config = *config;
+  loaded.config =
+      must(run::parse_run_config(*read_text_file(path), path, policies::builtin_policies()));
   loaded.device = small_gpu();
   loaded.training = small_job(loaded.device);
-  auto filler = workload::read_kernel_table(kFolder + "filler.csv", loaded.device, Duration{});
-  EXPECT_TRUE(filler) << (filler ? "" : filler.error().text());
-  loaded.fillers.push_back(*filler);
+  loaded.fillers.push_back(
+      must(workload::read_kernel_table(kFolder + "filler.csv", loaded.device, Duration{})));
   return loaded;
 }
 
@@ -128,7 +120,7 @@ constexpr std::string_view kPolicies[] = {"exclusive", "time_slicing", "mps", "p
 class Filling : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(Filling, GivesTheReviewedOutput) {
-  EXPECT_EQ(output(GetParam()), read_file(kFolder + std::string(GetParam()) + ".txt"));
+  EXPECT_EQ(output(GetParam()), *read_text_file(kFolder + std::string(GetParam()) + ".txt"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, Filling, testing::ValuesIn(kPolicies),

@@ -1,9 +1,7 @@
 // Each table of this folder, made again: the same bytes. And read back: the same schedule.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
+#include "sim/base/input_file.hpp"
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/pipeline/registry.hpp"
@@ -12,12 +10,7 @@ namespace bubblesim::pipeline {
 namespace {
 
 std::string golden(const std::string& file) {
-  std::ifstream in(std::string(BUBBLESIM_SOURCE_DIR "/tests/golden/pipeline/") + file + ".csv",
-                   std::ios::binary);
-  EXPECT_TRUE(in) << file;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return read_text_file(BUBBLESIM_SOURCE_DIR "/tests/golden/pipeline/" + file + ".csv").value();
 }
 
 void expect_table(const std::string& file, const std::string& name,

@@ -4,22 +4,110 @@
 // reviewed like code; `golden_policies --write` writes it anew.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstdio>
 #include <fstream>
 #include <set>
-#include <sstream>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "policies/builtin.hpp"
+#include "sim/base/input_file.hpp"
+#include "sim/base/time.hpp"
+#include "sim/observe/timeline.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/kernel_table.hpp"
+#include "tests/fault.hpp"
 #include "tests/golden/filling/small_job.hpp"
-#include "tests/golden/policies/timeline_text.hpp"
 
 namespace bubblesim::golden {
 namespace {
 
 using namespace std::chrono_literals;
+using observe::Slice, observe::SliceKind;
+
+// The timeline of one GPU as text: one row a client, one column a span of time.
+
+/// The part of a timeline that is drawn.
+struct TimelineView {
+  GpuId gpu{};
+  SimTime from{};
+  Duration column{};
+  std::size_t columns = 0;
+};
+
+/// Time that a column spent on each character.
+using Column = std::array<Duration, 128>;
+
+char character(const observe::TimelineRecorder& timeline, const Slice& slice) {
+  const char first = timeline.text(slice.name).front();
+  switch (slice.kind) {
+    case SliceKind::kKernel:
+    case SliceKind::kCopy:
+    case SliceKind::kMemset: return first;
+    case SliceKind::kCollective: return static_cast<char>(std::tolower(first));
+    case SliceKind::kPaused: return '=';
+    case SliceKind::kHold: return 'h';
+    default: return '\0';
+  }
+}
+
+void spread(const Slice& slice, char what, const TimelineView& view, std::vector<Column>& columns) {
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const SimTime begin = view.from + view.column * static_cast<std::int64_t>(i);
+    const Duration inside = std::min(slice.end, begin + view.column) - std::max(slice.start, begin);
+    if (inside > Duration{}) columns[i][static_cast<unsigned char>(what)] += inside;
+  }
+}
+
+// What runs comes before what stands still, and that before what is held.
+char picture(const Column& column) {
+  char best = '.';
+  Duration most{};
+  for (char letter = 'A'; letter <= 'z'; ++letter) {
+    const Duration time = column[static_cast<unsigned char>(letter)];
+    if (letter != 'h' && time > most) {
+      most = time;
+      best = letter;
+    }
+  }
+  if (best != '.') return best;
+  if (column['='] > Duration{}) return '=';
+  return column['h'] > Duration{} ? 'h' : '.';
+}
+
+/// A letter stands for the kernel that ran for most of the column: the first letter of its name,
+/// in lower case for collectives. "=": a kernel was paused. "h": no work of the client ran, and the
+/// policy held its host inside a launch. ".": none of these.
+std::string timeline_row(const observe::TimelineRecorder& timeline, ClientId client,
+                         const TimelineView& view) {
+  std::vector<Column> columns(view.columns);
+  for (const Slice& slice : timeline.slices()) {
+    if (slice.gpu != view.gpu || slice.client != client) continue;
+    const char what = character(timeline, slice);
+    if (what != '\0') spread(slice, what, view, columns);
+  }
+  std::string row;
+  for (const Column& column : columns) row += picture(column);
+  return row;
+}
+
+/// A tick every `column` of time, followed by the time since `from` in whole ms.
+std::string timeline_ruler(const TimelineView& view, Duration column) {
+  std::string row(view.columns, ' ');
+  const auto step = static_cast<std::size_t>(column / view.column);
+  for (std::size_t at = 0; at < view.columns; at += step) {
+    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(
+        view.column * static_cast<std::int64_t>(at));
+    const std::string text = "|" + std::to_string(milliseconds.count());
+    for (std::size_t i = 0; i < text.size() && at + i < row.size(); ++i) row[at + i] = text[i];
+  }
+  row.erase(row.find_last_not_of(' ') + 1);
+  return row;
+}
 
 const std::string kRoot = std::string(BUBBLESIM_SOURCE_DIR) + "/";
 const std::string kFolder = kRoot + "tests/golden/policies/";
@@ -40,27 +128,16 @@ filler used.
 
 )";
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 run::LoadedRun load(const policy::Registry& registry) {
   run::LoadedRun loaded;
   const std::string path = kFolder + "run.json";
-  auto config = run::parse_run_config(read_file(path), path, registry);
-  EXPECT_TRUE(config) << (config ? "" : config.error().front().text());
-  if (!config) return loaded;
-  loaded.config = *config;
+  loaded.config = must(run::parse_run_config(*read_text_file(path), path, registry));
   loaded.device = small_gpu();
   loaded.device.mig = {7, 8, 14};
   loaded.device.memory = Bytes{40'000'000'000};
   loaded.training = small_job(loaded.device);
-  auto filler = workload::read_kernel_table(kFolder + "filler.csv", loaded.device, Duration{50us});
-  EXPECT_TRUE(filler) << (filler ? "" : filler.error().text());
-  if (filler) loaded.fillers.push_back(*filler);
+  loaded.fillers.push_back(
+      must(workload::read_kernel_table(kFolder + "filler.csv", loaded.device, Duration{50us})));
   return loaded;
 }
 
@@ -114,7 +191,7 @@ std::string document() {
   return text;
 }
 
-TEST(timelines, are_the_reviewed_ones) { EXPECT_EQ(document(), read_file(kDocument)); }
+TEST(timelines, are_the_reviewed_ones) { EXPECT_EQ(document(), *read_text_file(kDocument)); }
 
 TEST(timelines, show_every_policy) {
   const policy::Registry registry = policies::builtin_policies();

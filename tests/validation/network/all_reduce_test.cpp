@@ -13,6 +13,7 @@
 #include "sim/base/packed_file.hpp"
 #include "sim/hardware/cluster_spec.hpp"
 #include "sim/network/topology.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::validation {
 namespace {
@@ -55,13 +56,8 @@ const std::string kData = BUBBLESIM_DATA_DIR;
 const std::string kVidur = kData + "/microsoft+vidur/data/profiling/network/a100_dgx";
 
 hardware::ClusterSpec dgx() {
-  auto spec = hardware::find_cluster_spec(
-      "dgx-a100-80gb", std::string(BUBBLESIM_SOURCE_DIR) + "/configs/clusters");
-  if (!spec) {
-    ADD_FAILURE() << spec.error().front().text();
-    return {};
-  }
-  return *std::move(spec);
+  return must(hardware::find_cluster_spec(
+      "dgx-a100-80gb", std::string(BUBBLESIM_SOURCE_DIR) + "/configs/clusters"));
 }
 
 /// Least of the ranks' medians by size, for groups that fill `per_node` GPUs of one node.

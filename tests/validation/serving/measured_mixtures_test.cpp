@@ -17,6 +17,7 @@
 #include "sim/base/csv_table.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/step_cost/table_times.hpp"
+#include "tests/fault.hpp"
 #include "tests/folders.hpp"
 #include "tests/validation/serving/profile_tables.hpp"
 #include "traces/import/byte_stream.hpp"
@@ -106,15 +107,12 @@ TEST_P(MeasuredMixtures, TakeAsLongAsSlopesOfTheProfileSay) {
   const std::string folder = kDataFolder + "/casys-kaist+LLMServingSim/profiler/perf/" +
                              GetParam().gpu + "/meta-llama/Llama-3.1-8B/bf16";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
-  const auto profile = test::profile_tables(folder);
-  ASSERT_TRUE(profile) << profile.error().front().text();
-  const auto gpu = hardware::find_gpu_spec(GetParam().device, kDeviceFolder);
-  ASSERT_TRUE(gpu);
-  const auto table = CsvTable::parse(text_of_packed(folder + "/tp1/skew.csv.gz"), "skew.csv");
-  ASSERT_TRUE(table) << table.error().text();
-  const AttentionTime attention(profile->ranks[0], kKvHeads, gpu->sm_count);
-  const MeanErrors decodes = errors_of(mixtures_of(*table, 64, false), attention);
-  const MeanErrors mixed = errors_of(mixtures_of(*table, 16, true), attention);
+  const auto profile = must(test::profile_tables(folder));
+  const auto gpu = must(hardware::find_gpu_spec(GetParam().device, kDeviceFolder));
+  const auto table = must(CsvTable::parse(text_of_packed(folder + "/tp1/skew.csv.gz"), "skew.csv"));
+  const AttentionTime attention(profile.ranks[0], kKvHeads, gpu.sm_count);
+  const MeanErrors decodes = errors_of(mixtures_of(table, 64, false), attention);
+  const MeanErrors mixed = errors_of(mixtures_of(table, 16, true), attention);
   std::printf("%s: decoding %.1f %% (equal lengths %.1f %%), beside a prompt %.1f %% (%.1f %%)\n",
               GetParam().gpu.c_str(), 100 * decodes.ours, 100 * decodes.equal, 100 * mixed.ours,
               100 * mixed.equal);

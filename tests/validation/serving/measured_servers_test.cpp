@@ -13,6 +13,7 @@
 #include "sim/step_cost/table_times.hpp"
 #include "sim/validate/serving/serve_measured.hpp"
 #include "sim/workload/arrivals/arrival_file.hpp"
+#include "tests/fault.hpp"
 #include "tests/folders.hpp"
 #include "tests/validation/serving/profile_tables.hpp"
 
@@ -54,33 +55,28 @@ class MeasuredServers : public ::testing::TestWithParam<Server> {
   }
 
   static MeasuredLoad load() {
-    const auto read = workload::read_arrivals(requests(), workload::ArrivalFormat::kBundle,
-                                              workload::Lengths::kRead);
-    EXPECT_TRUE(read) << read.error().text();
+    const auto read = must(workload::read_arrivals(requests(), workload::ArrivalFormat::kBundle,
+                                                   workload::Lengths::kRead));
     MeasuredLoad out;
-    for (std::size_t i = 0; i < read->offsets.size(); ++i) {
+    for (std::size_t i = 0; i < read.offsets.size(); ++i) {
       out.names.push_back(std::to_string(i));
       serving::Request& request = out.requests.emplace_back();
       request.number = i;
-      request.arrival = kSimStart + read->offsets[i];
-      request.prompt_tokens = read->lengths[i].prompt_tokens;
-      request.output_tokens = read->lengths[i].output_tokens;
+      request.arrival = kSimStart + read.offsets[i];
+      request.prompt_tokens = read.lengths[i].prompt_tokens;
+      request.output_tokens = read.lengths[i].output_tokens;
     }
     return out;
   }
 
   static step_cost::LayerTables layers() {
-    auto profile = step_cost::test::profile_tables(
-        kRuns + "profiler/perf/" + GetParam().gpu + "/meta-llama/" + kModel + "/bf16");
-    EXPECT_TRUE(profile) << profile.error().front().text();
-    return *std::move(profile);
+    return must(step_cost::test::profile_tables(
+        kRuns + "profiler/perf/" + GetParam().gpu + "/meta-llama/" + kModel + "/bf16"));
   }
 
   static ServerSetup set_up(std::optional<step_cost::LayerTables> layers) {
-    auto setup = set_up_server(settings(), load(),
-                               {kConfigFolder, "vllm-0.19", std::move(layers), {}});
-    EXPECT_TRUE(setup) << setup.error().front().text();
-    return *std::move(setup);
+    return must(set_up_server(settings(), load(),
+                              {kConfigFolder, "vllm-0.19", std::move(layers), {}}));
   }
 
   static ServedLoad serve(const ServerSetup& setup, step_cost::KernelTimes& kernels) {

@@ -1,5 +1,3 @@
-#include "capture/clock/shared_segment.hpp"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,25 +8,27 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "capture/clock/host_clock.hpp"
+#include "capture/clock/process_mark.hpp"
+#include "capture/clock/shared_segment.hpp"
 #include "tests/fault.hpp"
 #include "tests/unit/capture/clock/child_process.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
+using namespace std::chrono_literals;
 using bubblesim::testing::ChildProcess;
 
 TEST(SharedSegment, IsOneMemoryForAllWhoOpenIt) {
-  auto made = SharedSegment::make("bubblesim.test", 4096);
-  ASSERT_TRUE(made) << made.error().text();
-  auto opened = SharedSegment::open((*made)->name(), 4096, "test");
-  ASSERT_TRUE(opened) << opened.error().text();
-  static_cast<char*>((*made)->address())[17] = 'x';
-  EXPECT_EQ(static_cast<char*>((*opened)->address())[17], 'x');
+  auto made = must(SharedSegment::make("bubblesim.test", 4096));
+  auto opened = must(SharedSegment::open(made->name(), 4096, "test"));
+  static_cast<char*>(made->address())[17] = 'x';
+  EXPECT_EQ(static_cast<char*>(opened->address())[17], 'x');
 }
 
 TEST(SharedSegment, CanBeOpenedByItsOwnerOnly) {
@@ -113,6 +113,137 @@ TEST(SharedSegment, ThatIsTooSmallIsRefused) {
             "\"" + made->name() +
                 "\" is no test of this version: it has 4096 bytes, "
                 "expected 8192");
+}
+
+TEST(ProcessMark, ThisProcessLives) {
+  const ProcessMark mark = this_process();
+  EXPECT_EQ(mark.pid, getpid());
+  EXPECT_GT(mark.start, 0u);
+  EXPECT_GT(mark.space, 0u);
+  EXPECT_FALSE(has_ended(mark));
+  EXPECT_EQ(mark, this_process());
+}
+
+TEST(ProcessMark, AZombieHasEndedAndSoHasWhatIsGone) {
+  ProcessMark mark = this_process();
+  ChildProcess child([] { pause(); });
+  mark.pid = child.pid();
+  mark.start = 0;  // not known
+  EXPECT_FALSE(has_ended(mark));
+  child.kill_only();
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(child.pid()), &info, WEXITED | WNOWAIT);
+  EXPECT_TRUE(has_ended(mark));
+  child.wait();
+  EXPECT_TRUE(has_ended(mark));
+}
+
+TEST(ProcessMark, AnotherProcessOfTheSameNumberIsNotTheOne) {
+  ProcessMark mark = this_process();
+  mark.start -= 1;
+  EXPECT_TRUE(has_ended(mark));
+}
+
+TEST(ProcessMark, WhatIsOfAnotherNamespaceCannotBeSeen) {
+  ProcessMark mark = this_process();
+  mark.start -= 1;
+  mark.space += 1;
+  EXPECT_FALSE(has_ended(mark));
+  mark.space = 0;
+  EXPECT_FALSE(has_ended(mark));
+  EXPECT_FALSE(has_ended(ProcessMark{}));
+}
+
+// None of these holds the machine to a time: only orders, and "not before".
+TEST(WallClock, DoesNotReturnBeforeTheInstant) {
+  const auto clock = wall_clock();
+  for (const Duration length : {-1ms, 0ms, 1ms}) {
+    const HostTime until = clock->now() + length;
+    clock->sleep_until(until);
+    EXPECT_GE(clock->now(), until);
+  }
+}
+
+TEST(WallClock, AWaitEndsAtItsDeadline) {
+  for (const Duration spin : {0us, 50us, 10'000us}) {
+    const auto clock = wall_clock(spin);
+    Bell bell;
+    const HostTime deadline = clock->now() + 2ms;
+    while (clock->now() < deadline) clock->wait(bell, 0, deadline);
+    EXPECT_GE(clock->now(), deadline);
+    clock->wait(bell, 0, deadline);  // has passed: at once
+  }
+}
+
+TEST(WallClock, LooksUntilItIsThereOrTheDeadlineHasPassed) {
+  const auto clock = wall_clock(1h);
+  int looks = 0;
+  EXPECT_TRUE(clock->look(HostTime::max(), [&] { return ++looks == 3; }));
+  EXPECT_EQ(looks, 3);
+  const HostTime deadline = clock->now() + 1ms;
+  EXPECT_FALSE(clock->look(deadline, [] { return false; }));
+  EXPECT_GE(clock->now(), deadline);
+  EXPECT_FALSE(wall_clock(0us)->look(HostTime::max(), [] { return false; }));  // does not look
+}
+
+TEST(WallClock, ARingBeforeTheWaitIsNotMissed) {
+  const auto clock = wall_clock();
+  Bell bell;
+  clock->ring(bell);
+  clock->wait(bell, 0, HostTime::max());
+  EXPECT_EQ(bell.rings, 1u);
+}
+
+TEST(WallClock, ARingWakesAllWhoSleep) {
+  const auto clock = wall_clock(0us);
+  Bell bell;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (bell.rings == 0) clock->wait(bell, 0, HostTime::max());
+    });
+  }
+  while (bell.sleepers < 4) std::this_thread::yield();
+  clock->ring(bell);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(bell.sleepers, 0u);
+}
+
+/// Two threads that wake each other: none is ever left asleep.
+TEST(WallClock, NoRingIsLostBetweenLookingAndSleeping) {
+  for (const Duration spin : {0us, 50us}) {
+    const auto clock = wall_clock(spin);
+    Bell there;
+    Bell back;
+    constexpr std::uint32_t kTurns = 2'000;
+    std::thread other([&] {
+      for (std::uint32_t i = 0; i < kTurns; ++i) {
+        while (there.rings == i) clock->wait(there, i, HostTime::max());
+        clock->ring(back);
+      }
+    });
+    for (std::uint32_t i = 0; i < kTurns; ++i) {
+      clock->ring(there);
+      while (back.rings == i) clock->wait(back, i, HostTime::max());
+    }
+    other.join();
+    EXPECT_EQ(back.rings, kTurns);
+  }
+}
+
+TEST(WallClock, HasNoPartsToWaitFor) {
+  const auto clock = *open_clock("wall");
+  EXPECT_EQ(clock->address(), "wall:50000");
+  EXPECT_TRUE(clock->await_parts(1000, 0ns));
+  const auto part = clock->join(Turn::kDevice);
+  EXPECT_EQ(clock->parts_begun(), 0u);
+}
+
+TEST(WallClock, ItsAddressOpensOneThatLooksAsLong) {
+  for (const Duration spin : {0us, 50us, 5'000us}) {
+    const auto clock = *open_clock(wall_clock(spin)->address());
+    EXPECT_EQ(clock->address(), wall_clock(spin)->address());
+  }
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "tests/fault.hpp"
 #include "tests/unit/capture/control/fake_recorder.hpp"
@@ -53,9 +52,8 @@ std::string fault_of(const Result<RecorderStatus>& answer) {
 
 TEST(Client, ACommandIsAnsweredByTheStatus) {
   FakeRecorder recorder(testing::always(testing::own_status(RecorderState::kRecording)));
-  const auto answer = ask_own(status_command());
-  ASSERT_TRUE(answer) << answer.error().text();
-  EXPECT_EQ(*answer, testing::own_status(RecorderState::kRecording));
+  const auto answer = must(ask_own(status_command()));
+  EXPECT_EQ(answer, testing::own_status(RecorderState::kRecording));
   EXPECT_EQ(recorder.heard(), std::vector<std::string>{R"({"command":"status"})"});
 }
 
@@ -108,9 +106,8 @@ TEST(Client, TheFolderAskedForComesBeforeTheAbstractName) {
   const std::string folder = ::testing::TempDir();
   FakeRecorder by_name(testing::always(testing::own_status(RecorderState::kIdle)));
   FakeRecorder by_path(testing::always(testing::own_status(RecorderState::kFailed)), folder);
-  const auto answer = ask_own(status_command(), {Duration{2s}, folder});
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->state, RecorderState::kFailed);
+  const auto answer = must(ask_own(status_command(), {Duration{2s}, folder}));
+  EXPECT_EQ(answer.state, RecorderState::kFailed);
 }
 
 TEST(Client, AProcessThatDoesNotExistIsNamed) {
@@ -175,9 +172,8 @@ TEST(Client, APathThatAnotherProcessTookIsNotBelieved) {
 
 TEST(Client, TheUserIsTheProcessesOwn) {
   FakeRecorder recorder(testing::always(testing::own_status(RecorderState::kIdle)));
-  const auto client = RecorderClient::find(getpid(), kShort);
-  ASSERT_TRUE(client);
-  EXPECT_EQ(client->user(), geteuid());
+  const auto client = must(RecorderClient::find(getpid(), kShort));
+  EXPECT_EQ(client.user(), geteuid());
 }
 
 TEST(Client, ARecorderThatTakesNoConnectionCostsTheTimeout) {

@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "capture/control/job_environment.hpp"
 #include "tests/fault.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -24,8 +24,7 @@ JobSettings recording() {
 }
 
 TEST(JobEnvironment, NamesTheLibraryThriceAndTheRequest) {
-  const auto made = job_environment({{"HOME", "/home/u"}}, recording());
-  ASSERT_TRUE(made);
+  const auto made = must(job_environment({{"HOME", "/home/u"}}, recording()));
   const Variables expected{{"HOME", "/home/u"},
                            {"CUDA_INJECTION64_PATH", kLibrary},
                            {"NVTX_INJECTION64_PATH", kLibrary},
@@ -39,23 +38,21 @@ TEST(JobEnvironment, NamesTheLibraryThriceAndTheRequest) {
                            {kEnvNames, "plain"},
                            {kEnvCount, "ranges"},
                            {kEnvSignal, "none"}};
-  EXPECT_EQ(made->variables, expected);
-  EXPECT_TRUE(made->notes.empty());
+  EXPECT_EQ(made.variables, expected);
+  EXPECT_TRUE(made.notes.empty());
 }
 
 TEST(JobEnvironment, IdleLeavesNoRequestNotEvenAnOldOne) {
   JobSettings idle;
   idle.library = kLibrary;
-  const auto made = job_environment({{kEnvStart, "now"}, {kEnvOutput, "/old"}}, idle);
-  ASSERT_TRUE(made);
-  EXPECT_EQ(made->variables.count(kEnvStart), 0U);
-  EXPECT_EQ(made->variables.count(kEnvOutput), 0U);
+  const auto made = must(job_environment({{kEnvStart, "now"}, {kEnvOutput, "/old"}}, idle));
+  EXPECT_EQ(made.variables.count(kEnvStart), 0U);
+  EXPECT_EQ(made.variables.count(kEnvOutput), 0U);
 }
 
 TEST(JobEnvironment, AnOldDurationDoesNotEndANewRecording) {
-  const auto made = job_environment({{kEnvDuration, "1s"}}, recording());
-  ASSERT_TRUE(made);
-  EXPECT_EQ(made->variables.count(kEnvDuration), 0U);
+  const auto made = must(job_environment({{kEnvDuration, "1s"}}, recording()));
+  EXPECT_EQ(made.variables.count(kEnvDuration), 0U);
 }
 
 TEST(JobEnvironment, AnotherToolsCudaInjectionIsNamedAndRefused) {
@@ -67,36 +64,26 @@ TEST(JobEnvironment, AnotherToolsCudaInjectionIsNamedAndRefused) {
 }
 
 TEST(JobEnvironment, OurOwnLibraryOfAnOuterCaptureIsReplaced) {
-  const auto made = job_environment(
-      {{"CUDA_INJECTION64_PATH", "/elsewhere/libbubblesim_capture.so"}}, recording());
-  ASSERT_TRUE(made);
-  EXPECT_EQ(made->variables.at("CUDA_INJECTION64_PATH"), kLibrary);
+  const auto made = must(job_environment(
+      {{"CUDA_INJECTION64_PATH", "/elsewhere/libbubblesim_capture.so"}}, recording()));
+  EXPECT_EQ(made.variables.at("CUDA_INJECTION64_PATH"), kLibrary);
 }
 
 TEST(JobEnvironment, OtherToolsOfNvtxAndNcclKeepTheirPlaceWithANote) {
-  const auto made = job_environment(
-      {{"NVTX_INJECTION64_PATH", "/n.so"}, {"NCCL_PROFILER_PLUGIN", "inspector"}}, recording());
-  ASSERT_TRUE(made);
-  EXPECT_EQ(made->variables.at("NVTX_INJECTION64_PATH"), "/n.so");
-  EXPECT_EQ(made->variables.at("NCCL_PROFILER_PLUGIN"), "inspector");
-  EXPECT_THAT(made->notes, ::testing::ElementsAre(HasSubstr("/n.so"), HasSubstr("inspector")));
+  const auto made = must(job_environment(
+      {{"NVTX_INJECTION64_PATH", "/n.so"}, {"NCCL_PROFILER_PLUGIN", "inspector"}}, recording()));
+  EXPECT_EQ(made.variables.at("NVTX_INJECTION64_PATH"), "/n.so");
+  EXPECT_EQ(made.variables.at("NCCL_PROFILER_PLUGIN"), "inspector");
+  EXPECT_THAT(made.notes, ::testing::ElementsAre(HasSubstr("/n.so"), HasSubstr("inspector")));
 }
 
 class Library : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "library-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   std::string write(const std::string& name, const std::string& text) const {
-    const fs::path path = folder_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return path.string();
+    return temp_.write(name, text);
   }
-  fs::path folder_;
+  const TempFolder temp_;
+  const fs::path folder_{temp_.path()};
 };
 
 TEST_F(Library, IsFoundBesideTheInstalledProgramAndInABuildTree) {

@@ -31,9 +31,8 @@ TEST(CuptiBinding, TheRealLibraryIsFoundWithItsPathAndVersion) {
   }
   EXPECT_THAT(api->path, HasSubstr("libcupti.so"));
   EXPECT_GE(api->version, 15U);
-  const auto again = find_cupti("");
-  ASSERT_TRUE(again);
-  EXPECT_EQ(again->get_next_record, api->get_next_record) << "the copy that is mapped already";
+  const auto again = must(find_cupti(""));
+  EXPECT_EQ(again.get_next_record, api->get_next_record) << "the copy that is mapped already";
 }
 
 TEST(CuptiBinding, TheRealLibraryWithoutADriverSaysSoAndIsLeftAlone) {

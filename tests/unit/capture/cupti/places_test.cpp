@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "capture/record/cupti/api.hpp"
+#include "capture/record/cupti/traced_calls.hpp"
+#include "traces/names/host_call_names.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -73,6 +75,31 @@ TEST(CuptiPlaces, OddMapsGiveNoOddPlaces) {
   const std::size_t without = cupti_places("", "", "").size();
   for (const char* const maps : {"\n\n\n", "/", "nothing", "7f00 /\n/libcudart\n", "\n/x/\n"})
     EXPECT_EQ(cupti_places("", "", maps).size(), without) << maps;
+}
+
+// The table of recorded calls.
+void expect_rising(std::span<const TracedCall> calls) {
+  std::uint32_t before = 0;
+  for (const TracedCall& call : calls) {
+    EXPECT_GT(call.id, before) << call.name;
+    EXPECT_LT(call.id, 1024U) << call.name;
+    before = call.id;
+  }
+}
+
+TEST(TracedCalls, AreInRisingOrderOfId) {
+  expect_rising(traced_runtime_calls());
+  expect_rising(traced_driver_calls());
+}
+
+// Queries of events and streams; of streams by the thread's own default stream, too. Without them a
+// thread that waits by asking again and again would be one that computes.
+TEST(TracedCalls, PollingWaitsAreAmongThem) {
+  for (const auto calls : {traced_runtime_calls(), traced_driver_calls()}) {
+    EXPECT_EQ(std::count_if(calls.begin(), calls.end(), [](const TracedCall& call) {
+      return traces::classify_host_call(call.name) == traces::HostCallKind::kEventQuery;
+    }), 3);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "capture/record/cupti/session.hpp"
 #include "capture/record/cupti/traced_calls.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/capture/cupti/cupti_double.hpp"
 
 namespace bubblesim::capture {
@@ -56,8 +57,7 @@ class CuptiSessionTest : public testing::Test {
 };
 
 TEST_F(CuptiSessionTest, StartsInTheOrderThatCuptiWants) {
-  const auto session = started({.zeroed_buffers = true});
-  ASSERT_TRUE(session);
+  const auto session = must(started({.zeroed_buffers = true}));
   EXPECT_THAT(outline(cupti),
               ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 3:13",
                           "+callback 3:20", "+callback 2:164",
@@ -66,28 +66,26 @@ TEST_F(CuptiSessionTest, StartsInTheOrderThatCuptiWants) {
                           "+kind 5", "-runtim...", "+kind 4", "-driver...", "+kind 1",
                           "+kind 22", "+kind 2", "+kind 38", "+kind 36", "+kind 17", "+kind 49",
                           "+kind 10"));
-  EXPECT_THAT((*session)->reduced(), IsEmpty());
+  EXPECT_THAT(session->reduced(), IsEmpty());
 }
 
 // Of the calls cuLaunchKernelEx alone, by which NCCL launches.
 TEST_F(CuptiSessionTest, ALightOneEnablesKernelsAndTheLaunchesOfNccl) {
-  const auto session = started({.light = true});
-  ASSERT_TRUE(session);
+  const auto session = must(started({.light = true}));
   EXPECT_TRUE(cupti.enabled.contains("kind 10"));
   EXPECT_TRUE(cupti.enabled.contains("kind 4"));
   for (const char* kind : {"kind 1", "kind 2", "kind 5", "kind 17", "kind 36", "kind 49"})
     EXPECT_FALSE(cupti.enabled.contains(kind)) << kind;
   EXPECT_TRUE(cupti.records_call(cupti::kKindDriver, 652));
   EXPECT_FALSE(cupti.records_call(cupti::kKindDriver, 307));
-  ASSERT_EQ((*session)->reduced().size(), 1U);
-  EXPECT_THAT((*session)->reduced()[0], HasSubstr("light: "));
+  ASSERT_EQ(session->reduced().size(), 1U);
+  EXPECT_THAT(session->reduced()[0], HasSubstr("light: "));
 }
 
 TEST_F(CuptiSessionTest, StopFlushesDisablesInReverseAndUnsubscribes) {
-  const auto session = started({.memory = false, .zeroed_buffers = true});
-  ASSERT_TRUE(session);
+  const auto session = must(started({.memory = false, .zeroed_buffers = true}));
   cupti.calls.clear();
-  EXPECT_TRUE((*session)->stop(false));
+  EXPECT_TRUE(session->stop(false));
   EXPECT_THAT(outline(cupti),
               ElementsAre("flush 0", "-kind 10", "-kind 17", "-kind 36", "-kind 38", "-kind 2",
                           "-kind 22", "-kind 1", "-kind 4", "-kind 5", "-kind 37", "-kind 9",
@@ -96,21 +94,19 @@ TEST_F(CuptiSessionTest, StopFlushesDisablesInReverseAndUnsubscribes) {
                           "flush 0", "all syncs 1", "attribute 5 = 0", "thread ids 0",
                           "unsubscribe"));
   EXPECT_THAT(cupti.enabled, IsEmpty());
-  EXPECT_TRUE((*session)->stop(false)) << "a second stop does nothing";
-  EXPECT_FALSE((*session)->flush()) << "nothing is left to flush";
+  EXPECT_TRUE(session->stop(false)) << "a second stop does nothing";
+  EXPECT_FALSE(session->flush()) << "nothing is left to flush";
   EXPECT_EQ(cupti.calls.back(), "unsubscribe");
 }
 
 TEST_F(CuptiSessionTest, AtExitIncompleteRecordsAreTakenToo) {
-  const auto session = started();
-  ASSERT_TRUE(session);
-  EXPECT_TRUE((*session)->stop(true));
+  const auto session = must(started());
+  EXPECT_TRUE(session->stop(true));
   EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 1"), 1);
 }
 
 TEST_F(CuptiSessionTest, AWholeGraphIsOneRecordIfAsked) {
-  const auto session = started({.graphs = GraphDetail::kGraph});
-  ASSERT_TRUE(session);
+  const auto session = must(started({.graphs = GraphDetail::kGraph}));
   EXPECT_TRUE(cupti.enabled.contains("kind 51"));
 }
 
@@ -119,8 +115,7 @@ TEST(CuptiSessionFailures, AnErrorAtAnyCallLeavesNothingBehind) {
   {
     CuptiDouble cupti;
     OwnerDouble owner;
-    const auto session = CuptiSession::start(cupti.api, {.zeroed_buffers = true}, owner);
-    ASSERT_TRUE(session);
+    const auto session = must(CuptiSession::start(cupti.api, {.zeroed_buffers = true}, owner));
     calls = cupti.calls.size();
   }
   EXPECT_GT(calls, 1500U);
@@ -170,9 +165,8 @@ TEST_F(CuptiSessionTest, AnOlderCuptiDoesNotSayWhoHoldsIt) {
 
 TEST_F(CuptiSessionTest, GoesWithoutWhatADriverRefuses) {
   cupti.refuses = {{"+kind 49", Result::kInvalidKind}, {"+kind 17", Result::kNotSupported}};
-  const auto session = started();
-  ASSERT_TRUE(session);
-  EXPECT_THAT((*session)->reduced(),
+  const auto session = must(started());
+  EXPECT_THAT(session->reduced(),
               ElementsAre(HasSubstr("OVERHEAD): CUPTI_ERROR_SOME (27); neither"),
                           HasSubstr("MEMORY2): CUPTI_ERROR_SOME (21); allocations")));
 }
@@ -182,17 +176,15 @@ TEST_F(CuptiSessionTest, RecordsAllCallsWhereSingleOnesCannotBe) {
   cupti.api.enable_runtime_api = nullptr;
   cupti.api.enable_and_dump = nullptr;
   cupti.api.enable_all_sync_records = nullptr;
-  const auto session = started();
-  ASSERT_TRUE(session);
+  const auto session = must(started());
   EXPECT_TRUE(cupti.enabled.contains("kind 5"));
   EXPECT_TRUE(cupti.enabled.contains("kind 4"));
   EXPECT_TRUE(cupti.enabled.contains("kind 8")) << "without a dump: for contexts to come";
-  EXPECT_EQ((*session)->reduced().size(), 2U);
+  EXPECT_EQ(session->reduced().size(), 2U);
 }
 
 TEST_F(CuptiSessionTest, RecordsTheListedCallsAndNoOthers) {
-  const auto session = started();
-  ASSERT_TRUE(session);
+  const auto session = must(started());
   std::size_t recorded = 0;
   for (std::uint32_t id = 1; id < kCallNumbers; ++id) {
     recorded += cupti.records_call(cupti::kKindRuntime, id) ? 1 : 0;
@@ -208,40 +200,35 @@ TEST_F(CuptiSessionTest, RecordsTheListedCallsAndNoOthers) {
 TEST_F(CuptiSessionTest, NumbersThatThisCuptiDoesNotKnowAreNoReduction) {
   cupti.refuses = {{"-runtime 1023", Result::kInvalidParameter},
                    {"-driver 1022", Result::kUnknown}};
-  const auto session = started();
-  ASSERT_TRUE(session);
-  EXPECT_THAT((*session)->reduced(), IsEmpty());
+  const auto session = must(started());
+  EXPECT_THAT(session->reduced(), IsEmpty());
   EXPECT_FALSE(cupti.records_call(cupti::kKindDriver, 1023)) << "others are left out still";
 }
 
 TEST_F(CuptiSessionTest, OnlyOneAtATime) {
-  auto first = CuptiSession::start(cupti.api, {}, owner);
-  ASSERT_TRUE(first);
-  const auto second = CuptiSession::start(cupti.api, {}, owner);
-  ASSERT_FALSE(second);
-  EXPECT_THAT(second.error().message, HasSubstr("under way already"));
-  EXPECT_TRUE((*first)->stop(false));
+  auto first = must(CuptiSession::start(cupti.api, {}, owner));
+  const auto second = error_of(CuptiSession::start(cupti.api, {}, owner));
+  EXPECT_THAT(second.message, HasSubstr("under way already"));
+  EXPECT_TRUE(first->stop(false));
   EXPECT_TRUE(CuptiSession::start(cupti.api, {}, owner)) << "and another one afterwards";
 }
 
 TEST_F(CuptiSessionTest, BuffersGoToTheOwnerAndDropsAreTold) {
-  const auto session = started();
-  ASSERT_TRUE(session);
+  const auto session = must(started());
   EXPECT_EQ(cupti.ask_for_buffer(), owner.memory);
   cupti.dropped = 7;
-  EXPECT_TRUE((*session)->flush());
+  EXPECT_TRUE(session->flush());
   EXPECT_EQ(owner.done, 1);
   EXPECT_EQ(owner.last_valid, 8U);
   EXPECT_EQ(owner.dropped, 7U);
 }
 
 TEST_F(CuptiSessionTest, StopWaitsForBuffersButNotForEver) {
-  const auto session = started();
-  ASSERT_TRUE(session);
+  const auto session = must(started());
   cupti.ask_for_buffer();
   cupti.keeps_buffers = true;
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_TRUE((*session)->stop(false));
+  EXPECT_TRUE(session->stop(false));
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, std::chrono::milliseconds{1000});
   EXPECT_LT(took, std::chrono::seconds{5});
@@ -249,19 +236,17 @@ TEST_F(CuptiSessionTest, StopWaitsForBuffersButNotForEver) {
 }
 
 TEST_F(CuptiSessionTest, ARecordWithoutAnEndDoesNotCostItsWholeBuffer) {
-  const auto session = started();
-  ASSERT_TRUE(session);
+  const auto session = must(started());
   cupti.ask_for_buffer();
   cupti.keeps_incomplete = true;
-  EXPECT_TRUE((*session)->stop(false));
+  EXPECT_TRUE(session->stop(false));
   EXPECT_EQ(owner.done, 1);
   EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 1"), 1);
 }
 
 TEST_F(CuptiSessionTest, LateCallbacksGetABufferAndReachNobody) {
-  auto session = started();
-  ASSERT_TRUE(session);
-  session->reset();
+  auto session = must(started());
+  session.reset();
   std::uint8_t* const first = cupti.ask_for_buffer();
   std::uint8_t* const second = cupti.ask_for_buffer();
   ASSERT_NE(first, nullptr);
@@ -281,8 +266,7 @@ TEST_F(CuptiSessionTest, TellsOfTheValuesOfABatch) {
     *id = 40U + per_thread;
     return Result::kSuccess;
   };
-  const auto session = started();
-  ASSERT_TRUE(session);
+  const auto session = must(started());
   const cupti::BatchOperation operations[] = {{1, 0x100, 7, {}}, {6, 0, 0, {}}, {5, 0x200, 8, {}}};
   const cupti::BatchParameters batch{nullptr, 3, operations};
   cupti::CallbackData data{};
@@ -302,9 +286,8 @@ TEST_F(CuptiSessionTest, TellsOfTheValuesOfABatch) {
 }
 
 TEST_F(CuptiSessionTest, TellsOfEndingContextsAndOwnFailures) {
-  const auto session = started();
-  ASSERT_TRUE(session);
-  owner.session = session->get();
+  const auto session = must(started());
+  owner.session = session.get();
   cupti.ask_for_buffer();
   cupti.callback(nullptr, cupti::kDomainResource, cupti::kResourceContextDestroyStarting, nullptr);
   EXPECT_EQ(owner.endings, 1);
@@ -322,8 +305,7 @@ TEST_F(CuptiSessionTest, TellsOfEndingContextsAndOwnFailures) {
 
 TEST_F(CuptiSessionTest, CallbacksOfManyThreadsDuringStopAreSafe) {
   for (int round = 0; round < 20; ++round) {
-    auto session = CuptiSession::start(cupti.api, {}, owner);
-    ASSERT_TRUE(session);
+    auto session = must(CuptiSession::start(cupti.api, {}, owner));
     const cupti::BufferRequested requested = cupti.requested;
     const cupti::BufferCompleted completed = cupti.completed;
     std::atomic<bool> go{true};
@@ -341,7 +323,7 @@ TEST_F(CuptiSessionTest, CallbacksOfManyThreadsDuringStopAreSafe) {
       });
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    session->reset();
+    session.reset();
     go.store(false);
     for (std::thread& thread : threads) thread.join();
   }

@@ -19,7 +19,7 @@ using testing::Contains, testing::HasSubstr;
 std::string job(const std::string& words) { return std::string(LIVE_JOB) + " v2 " + words; }
 
 struct Filled {
-  ScratchFolder scratch;
+  TempFolder scratch;
   ScriptedPolicy policy;
   policy::PolicySpec spec = scripted_spec();
   FillSetup setup;

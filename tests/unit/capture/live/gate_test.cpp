@@ -4,10 +4,8 @@
 
 #include <thread>
 
-#include "capture/clock/crew.hpp"
-#include "capture/clock/host_clock.hpp"
 #include "capture/live/live_folder.hpp"
-#include "capture/policy_host/policy_host.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/capture/live/job_run.hpp"
 #include "tests/unit/capture/live/scripted_policy.hpp"
 #include "tests/unit/capture/live/wait_for.hpp"
@@ -18,40 +16,11 @@ namespace {
 using program::WorkKind;
 using testing::ElementsAre, testing::HasSubstr, testing::IsEmpty;
 
-/// A host of the scripted policy for training (0) and a filler (1).
-class Gated {
+/// Jobs at the gate of the scripted policy.
+class Gated : public ScriptedHost {
  public:
-  explicit Gated(std::uint32_t window = 0, bool one_gpu = true) {
-    part_ = clock_->join(Turn::kControl);
-    PolicyHostSetup setup;
-    setup.spec = &spec_;
-    setup.policy = &policy;
-    setup.origin = clock_->now();
-    setup.one_gpu = one_gpu;
-    for (std::uint32_t id : {0U, 1U}) {
-      policy::ClientInfo info;
-      info.id = ClientId{id};
-      info.role = id == 0 ? policy::Role::kTraining : policy::Role::kOffline;
-      setup.clients.push_back(
-          {info, id == 0 ? GateMode::kTell : GateMode::kAsk, id == 0 ? 0 : window});
-    }
-    auto made = PolicyHost::make(*clock_, std::move(setup));
-    EXPECT_TRUE(made);
-    host = std::move(*made);
-    auto folder = LiveFolder::make(scratch.path(), 2);
-    EXPECT_TRUE(folder);
-    live = std::move(*folder);
-    crew_ = std::make_unique<Crew>(*clock_);
-    crew_->start(Turn::kPolicy, [this] { host->run(); });
-  }
-  ~Gated() { stop(); }
-  Gated(const Gated&) = delete;
-  Gated& operator=(const Gated&) = delete;
+  using ScriptedHost::ScriptedHost;
 
-  void stop() {
-    host->stop();
-    crew_->wait();
-  }
   [[nodiscard]] Variables variables(std::uint32_t client) const {
     Variables made = driver_environment(scratch.path("driver"));
     made["LD_PRELOAD"] = GATE_LIBRARY;
@@ -79,16 +48,8 @@ class Gated {
     return becomes_true([&] { return policy.launches() >= launches; });
   }
 
-  ScratchFolder scratch;
-  ScriptedPolicy policy;
-  std::unique_ptr<PolicyHost> host;
-  std::unique_ptr<LiveFolder> live;
-
- private:
-  policy::PolicySpec spec_ = scripted_spec();
-  std::unique_ptr<HostClock> clock_ = wall_clock();
-  std::unique_ptr<ClockPart> part_;
-  std::unique_ptr<Crew> crew_;
+  const TempFolder scratch;
+  const std::unique_ptr<LiveFolder> live = must(LiveFolder::make(scratch.path(), 2));
 };
 
 TEST(Gate, AHeldLaunchWaitsUntilThePolicyReleasesIt) {

@@ -8,11 +8,8 @@
 #include <cstring>
 #include <thread>
 
-#include "capture/clock/crew.hpp"
-#include "capture/clock/host_clock.hpp"
 #include "capture/live/interpose/calls.hpp"
 #include "capture/live/interpose/own_place.hpp"
-#include "capture/policy_host/policy_host.hpp"
 #include "tests/unit/capture/live/scripted_policy.hpp"
 #include "tests/unit/capture/live/wait_for.hpp"
 
@@ -51,33 +48,13 @@ thread_local int Inside::depth = 0;
 
 namespace {
 
-/// A host of the scripted policy, with one client, this process.
-class Hosted {
+/// A host whose client is this process.
+class Hosted : public ScriptedHost {
  public:
-  explicit Hosted(std::uint32_t window = 0) {
+  explicit Hosted(std::uint32_t window = 0) : ScriptedHost(window) {
     busy = refuses = false;
-    part_ = clock_->join(Turn::kControl);
-    PolicyHostSetup setup;
-    setup.spec = &spec_;
-    setup.policy = &policy;
-    setup.origin = clock_->now();
-    setup.clients.resize(2);
-    setup.clients[0].mode = GateMode::kTell;
-    setup.clients[1].info.id = ClientId{1};
-    setup.clients[1].window = window;
-    auto made = PolicyHost::make(*clock_, std::move(setup));
-    EXPECT_TRUE(made);
-    host = std::move(*made);
-    crew_ = std::make_unique<Crew>(*clock_);
-    crew_->start(Turn::kPolicy, [this] { host->run(); });
     policy.let_go(kAllLaunches);
   }
-  ~Hosted() {
-    host->stop();
-    crew_->wait();
-  }
-  Hosted(const Hosted&) = delete;
-  Hosted& operator=(const Hosted&) = delete;
 
   /// Never destroyed, as in a process.
   [[nodiscard]] Link& link() const {
@@ -86,15 +63,6 @@ class Hosted {
         std::make_unique<Link>(GateSettings{host->gate_name(), "1", "", true}));
   }
   [[nodiscard]] std::size_t completions() const { return policy.heard().completions.size(); }
-
-  ScriptedPolicy policy;
-  std::unique_ptr<PolicyHost> host;
-
- private:
-  policy::PolicySpec spec_ = scripted_spec();
-  std::unique_ptr<HostClock> clock_ = wall_clock();
-  std::unique_ptr<ClockPart> part_;
-  std::unique_ptr<Crew> crew_;
 };
 
 void launch(Link& link, int times, std::uintptr_t stream) {

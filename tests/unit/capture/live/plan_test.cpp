@@ -1,15 +1,18 @@
 // Which policies can decide over programs that nobody changed, and with what environment those run.
-#include "capture/live/live_plan.hpp"
-
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "capture/live/job_variables.hpp"
+#include "capture/live/live_folder.hpp"
+#include "capture/live/live_plan.hpp"
 #include "policies/builtin.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
-using testing::HasSubstr, testing::IsEmpty;
+using testing::HasSubstr;
 
 struct Planned {
   std::unique_ptr<policy::Policy> policy;
@@ -199,6 +202,83 @@ TEST(JobVariables, ClientsOfMpsNumberTheGpusOfTheirDaemonFromZero) {
   EXPECT_EQ(visible("", "5", 2), "2");  // a filler on the last of 2,4,5
   EXPECT_EQ(visible("GPU-a,GPU-b", ""), "GPU-a,GPU-b");
   EXPECT_EQ(visible("", ""), "");
+}
+
+// What policies are told of the GPU, from a stand-in of NVML and without one.
+policy::GpuInfo constants() {
+  policy::GpuInfo gpu;
+  gpu.name = "a100";
+  gpu.sm_count = 108;
+  gpu.memory = Bytes{40'000'000'000};
+  gpu.time_slice = std::chrono::milliseconds(2);
+  return gpu;
+}
+
+TEST(GpuFacts, AreTheCardsWhereItSaysThem) {
+  const GpuFacts facts = facts_of_gpu(constants(), "0", {}, FAKE_NVML);
+  EXPECT_EQ(facts.gpu.name, "H100");
+  EXPECT_EQ(facts.gpu.sm_count, 132U);
+  EXPECT_EQ(facts.gpu.memory.value, 85'520'809'984U);
+  EXPECT_EQ(facts.free, Bytes{80'000'000'000});
+  EXPECT_EQ(facts.gpu.time_slice, std::chrono::milliseconds(2));
+  EXPECT_THAT(facts.text, HasSubstr("H100, 132 SMs"));
+  EXPECT_THAT(facts.text, HasSubstr("slices and bandwidths are those of a100"));
+}
+
+TEST(GpuFacts, WhatTheCardDoesNotSayIsTheDevices) {
+  const GpuFacts facts = facts_of_gpu(constants(), "1", {}, FAKE_NVML);
+  EXPECT_EQ(facts.gpu.sm_count, 108U);
+  EXPECT_EQ(facts.gpu.memory.value, 40'000'000'000U);
+  EXPECT_EQ(facts.free, std::nullopt);
+  EXPECT_THAT(facts.text, HasSubstr("SMs, memory, slices and bandwidths are those of a100"));
+}
+
+TEST(GpuFacts, TheCardIsTheFirstThatIsVisibleUnlessOneIsAskedFor) {
+  const Variables second{{"CUDA_VISIBLE_DEVICES", "1,0"}};
+  EXPECT_EQ(facts_of_gpu(constants(), "", second, FAKE_NVML).gpu.sm_count, 108U);
+  EXPECT_EQ(facts_of_gpu(constants(), "GPU-a", second, FAKE_NVML).gpu.sm_count, 132U);
+  EXPECT_EQ(facts_of_gpu(constants(), "", {}, FAKE_NVML).gpu.sm_count, 132U);
+}
+
+// The stand-in has two cards.
+TEST(GpuFacts, SayWhetherProgramsSeeOneGpuOnly) {
+  const auto alone = [](const std::string& device, const Variables& environment) {
+    return facts_of_gpu(constants(), device, environment, FAKE_NVML).is_only_one;
+  };
+  EXPECT_FALSE(alone("", {}));
+  EXPECT_FALSE(alone("", {{"CUDA_VISIBLE_DEVICES", "1,0"}}));
+  EXPECT_TRUE(alone("", {{"CUDA_VISIBLE_DEVICES", "1"}}));
+  EXPECT_TRUE(alone("GPU-b", {}));
+  EXPECT_TRUE(facts_of_gpu(constants(), "", {}, "/nonexistent/libnvidia-ml.so.1").is_only_one);
+}
+
+TEST(GpuFacts, WithoutADriverTheTextSaysWhoseConstantsTheyAre) {
+  const GpuFacts facts = facts_of_gpu(constants(), "", {}, "/nonexistent/libnvidia-ml.so.1");
+  EXPECT_EQ(facts.gpu.sm_count, 108U);
+  EXPECT_THAT(facts.text, HasSubstr("a100, 108 SMs"));
+  EXPECT_THAT(facts.text, HasSubstr("--device"));
+}
+
+// The folder of a run.
+TEST(LiveFolder, CountsBeginAtZeroAndTheFolderGoesWithTheObject) {
+  std::string path;
+  {
+    const auto folder = LiveFolder::make(testing::TempDir(), 2);
+    ASSERT_TRUE(folder) << folder.error().text();
+    path = (*folder)->path();
+    EXPECT_EQ((*folder)->counts(1).kernels, 0U);
+    EXPECT_THAT((*folder)->notes(), testing::IsEmpty());
+    std::ofstream(path + "/" + kNotesFile) << "one\ntwo\n";
+    EXPECT_THAT((*folder)->notes(), testing::ElementsAre("one", "two"));
+    EXPECT_EQ(std::filesystem::file_size(path + "/client1"), sizeof(LiveCounts));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(LiveFolder, AParentThatIsNotThereIsAFault) {
+  const auto folder = LiveFolder::make("/no/such/parent", 1);
+  ASSERT_FALSE(folder);
+  EXPECT_THAT(folder.error().text(), testing::HasSubstr("/no/such/parent"));
 }
 
 }  // namespace

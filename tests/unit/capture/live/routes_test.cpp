@@ -11,11 +11,11 @@
 namespace bubblesim::capture {
 namespace {
 
-using testing::ElementsAre, testing::IsEmpty, testing::Not;
+using testing::ElementsAre, testing::IsEmpty;
 
 /// A run of a job with the probe.
 struct Probed {
-  ScratchFolder folder;
+  TempFolder folder;
   Variables variables = driver_environment(folder.path("driver"));
 
   Probed() {
@@ -69,15 +69,15 @@ INSTANTIATE_TEST_SUITE_P(All, Routes,
                          testing::Values("linked", "dlsym", "default", "v1", "v2", "chain"),
                          [](const auto& route) { return std::string(route.param); });
 
-TEST(Launches, OfEveryKindSayWhatTheyPutOnTheDevice) {
-  Probed job;
+struct Launches : testing::Test { Probed job; };
+
+TEST_F(Launches, OfEveryKindSayWhatTheyPutOnTheDevice) {
   EXPECT_EQ(job.run({"v2", "configured:1", "cooperative:1", "memset:1", "nccl:1"}), 0);
   EXPECT_THAT(job.told(), ElementsAre("kernel 6 128 1", "kernel 5 32 1", "memset 0 0 1",
                                       "collective 2 32 1"));
 }
 
-TEST(Launches, AGraphsKernelsAreCountedWithThoseOfItsChildGraph) {
-  Probed job;
+TEST_F(Launches, AGraphsKernelsAreCountedWithThoseOfItsChildGraph) {
   EXPECT_EQ(job.run({"v2", "graph:2"}), 0);
   // Two kernel nodes and one of the child graph, of 10 blocks each.
   EXPECT_THAT(job.told(), ElementsAre("kernel 30 64 3", "kernel 30 64 3"));
@@ -85,30 +85,26 @@ TEST(Launches, AGraphsKernelsAreCountedWithThoseOfItsChildGraph) {
               ElementsAre("cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphLaunch"));
 }
 
-TEST(Launches, IntoAStreamThatCapturesAreNotGated) {
-  Probed job;
+TEST_F(Launches, IntoAStreamThatCapturesAreNotGated) {
   EXPECT_EQ(job.run({"v2", "capture:3", "launch:1"}), 0);
   EXPECT_THAT(job.told(), ElementsAre("kernel 2 32 1"));
   EXPECT_EQ(job.reached().size(), 4U);
 }
 
-TEST(Launches, OfADriverThatHasTheFirstLookupOnlyAreSeen) {
-  Probed job;
+TEST_F(Launches, OfADriverThatHasTheFirstLookupOnlyAreSeen) {
   job.variables["LD_LIBRARY_PATH"] = OLD_DRIVER_FOLDER;
   EXPECT_EQ(job.run({"v1", "launch:1"}), 0);
   EXPECT_EQ(job.run({"dlsym", "launch:1"}), 0);
   EXPECT_EQ(job.told().size(), 2U);
 }
 
-TEST(Launches, OfForkedAndExecutedProcessesAreSeenToo) {
-  Probed job;
+TEST_F(Launches, OfForkedAndExecutedProcessesAreSeenToo) {
   EXPECT_EQ(job.run({"dlsym", "launch:1", "fork:1", "exec", "launch:1"}), 0);
   EXPECT_EQ(job.told().size(), 3U);
   EXPECT_EQ(job.reached().size(), 3U);
 }
 
-TEST(Launches, WithoutADriverNoFunctionIsFound) {
-  Probed job;
+TEST_F(Launches, WithoutADriverNoFunctionIsFound) {
   job.variables.erase("LD_LIBRARY_PATH");
   EXPECT_EQ(job.run({"default", "launch:1"}), 90);  // as the job says that it found none
   EXPECT_THAT(job.told(), IsEmpty());

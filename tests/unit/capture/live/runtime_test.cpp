@@ -1,8 +1,6 @@
 // NVIDIA's own runtime before a stand-in of the driver, as far as that carries it.
 #include <gmock/gmock.h>
 
-#include <algorithm>
-
 #include "tests/unit/capture/live/job_run.hpp"
 
 namespace bubblesim::capture {
@@ -10,7 +8,7 @@ namespace {
 
 #ifdef CUDART_JOB
 TEST(Runtime, LooksUpTheDriversFunctionsThroughTheGate) {
-  const ScratchFolder folder;
+  const TempFolder folder;
   Variables variables = driver_environment(folder.path("driver"));
   variables["LD_PRELOAD"] = PROBE_GATE;
   variables["BUBBLESIM_PROBE"] = folder.path("probe");

@@ -4,6 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "capture/record/host/host_event.hpp"
@@ -17,12 +20,16 @@ struct HostDouble {
   std::atomic<std::int64_t> step_ns{1};  ///< the clock moves on by this at every look
 
   [[nodiscard]] std::vector<HostEvent> take();
-  /// The events of one sort, in order; others are forgotten.
+  /// The events of one sort, in order; others are forgotten. The test ends if they are not so many.
   template <class Event>
-  [[nodiscard]] std::vector<Event> take_all() {
+  [[nodiscard]] std::vector<Event> take_all(std::optional<std::size_t> count = std::nullopt) {
     std::vector<Event> out;
     for (HostEvent& event : take()) {
       if (auto* wanted = std::get_if<Event>(&event)) out.push_back(std::move(*wanted));
+    }
+    if (count && out.size() != *count) {
+      throw std::runtime_error(std::to_string(out.size()) + " events; expected " +
+                               std::to_string(*count));
     }
     return out;
   }

@@ -1,16 +1,14 @@
 // NCCL's part is played through the structs that it would find: calls, launches, reports, in its
 // order (ncclGroupEnd launches a kernel and then reports what was in it).
-#include "capture/record/nccl/profiler_plugin.hpp"
-
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <thread>
 #include <vector>
 
+#include "capture/record/nccl/nccl_calls.hpp"
+#include "capture/record/nccl/profiler_plugin.hpp"
 #include "tests/unit/capture/nccl/host_double.hpp"
 
 namespace bubblesim::capture {
@@ -133,8 +131,7 @@ TEST_F(NcclProfiler, V5CollectivesAreTimedBeforeTheirLaunch) {
   V5 nccl(8);
   host_double().now_ns = 5'000;
   nccl.collective("ReduceScatter", 100, "ncclFloat32");
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
+  const auto events = host_double().take_all<CollectiveEvent>(1);
   EXPECT_EQ(to_ns(events[0].start), 5'000);
   EXPECT_EQ(to_ns(events[0].duration), 0);
   EXPECT_EQ(events[0].kind, CollectiveKind::kReduceScatter);
@@ -149,16 +146,14 @@ TEST_F(NcclProfiler, V5CollectivesAreTimedBeforeTheirLaunch) {
 TEST_F(NcclProfiler, V6IsV5WithMoreEventTypes) {
   V5 nccl(4, ncclProfiler_v6);
   nccl.collective("AllGather", 10, "ncclBfloat16");
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
+  const auto events = host_double().take_all<CollectiveEvent>(1);
   EXPECT_EQ(events[0].bytes, 20U);
 }
 
 TEST_F(NcclProfiler, CollectivesSayThePlaceOfTheirRank) {
   V5 nccl(4);
   nccl.collective("AllReduce", 8, "ncclInt8");
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
+  const auto events = host_double().take_all<CollectiveEvent>(1);
   EXPECT_EQ(events[0].place, 1U);  // rank 0
   EXPECT_EQ(events[0].group_size, 4U);
 }
@@ -172,8 +167,7 @@ TEST_F(NcclProfiler, CollectivesAreNumberedFromTheCommunicatorsBirth) {
   host_double().recording = true;
   nccl.collective("AllReduce", 1, "ncclInt8", true);  // into a graph: counted, not recorded
   nccl.collective("AllReduce", 1, "ncclInt8");
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
+  const auto events = host_double().take_all<CollectiveEvent>(1);
   EXPECT_EQ(events[0].sequence, 3U);
   EXPECT_TRUE(events[0].sequence_recorded);
 }
@@ -187,8 +181,7 @@ TEST_F(NcclProfiler, SendsOfAGraphAreOfTheNextKernelThatIsCaptured) {
     EXPECT_TRUE(host_double().take().empty());
     tell_graph_node(31, 0);
   });
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 2U);
+  const auto events = host_double().take_all<CollectiveEvent>(2);
   for (const CollectiveEvent& event : events) {
     EXPECT_EQ(event.kind, CollectiveKind::kSendRecv);
     EXPECT_EQ(event.graph_node, 31U);
@@ -222,8 +215,7 @@ TEST_F(NcclProfiler, SendsAndReceivesOfALaunchAreOneEvent) {
   nccl.in_launch("Send", 30, 1, send);
   EXPECT_TRUE(host_double().take().empty());
   nccl.end_launch(launch);
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
+  const auto events = host_double().take_all<CollectiveEvent>(1);
   EXPECT_EQ(events[0].kind, CollectiveKind::kSendRecv);
   EXPECT_EQ(to_ns(events[0].start), 100);
   EXPECT_EQ(events[0].bytes, 30U);
@@ -245,8 +237,7 @@ TEST_F(NcclProfiler, TwoRanksMeetUnderOneKindAndNumber) {
     void* launch = nccl.begin_launch();
     nccl.in_launch(side, 8, 1, call);
     nccl.end_launch(launch);
-    const auto events = host_double().take_all<CollectiveEvent>();
-    ASSERT_EQ(events.size(), 1U);
+    const auto events = host_double().take_all<CollectiveEvent>(1);
     EXPECT_EQ(events[0].kind, CollectiveKind::kSendRecv);
     EXPECT_EQ(events[0].sequence, 1U);
     EXPECT_EQ(events[0].bytes, 8U);
@@ -267,8 +258,7 @@ TEST_F(NcclProfiler, ALoneSendNamesItsPeerAndCountsThoseToIt) {
   host_double().recording = true;
   send_to(2);
   send_to(3);
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 2U);
+  const auto events = host_double().take_all<CollectiveEvent>(2);
   EXPECT_EQ(events[1].kind, CollectiveKind::kSend);
   EXPECT_EQ(events[1].peers, std::vector<std::uint32_t>{3});
   EXPECT_EQ(events[1].place, 1U);  // rank 0
@@ -284,8 +274,7 @@ TEST_F(NcclProfiler, ABatchNamesItsPeersButHasNoNumber) {
   void* launch = nccl.begin_launch();
   for (const int peer : {5, 0, 2, 5}) nccl.in_launch(peer == 2 ? "Recv" : "Send", 8, peer, call);
   nccl.end_launch(launch);
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
+  const auto events = host_double().take_all<CollectiveEvent>(1);
   EXPECT_EQ(events[0].kind, CollectiveKind::kSendRecv);
   EXPECT_EQ(events[0].peers, (std::vector<std::uint32_t>{5, 2}));  // without itself
   EXPECT_FALSE(events[0].sequence_recorded);
@@ -299,8 +288,7 @@ TEST_F(NcclProfiler, PeersBeyondWhatAReportHoldsAreNotNamed) {
     void* launch = nccl.begin_launch();
     for (int peer = first; peer < first + 60; ++peer) nccl.in_launch("Send", 8, peer, call);
     nccl.end_launch(launch);
-    const auto events = host_double().take_all<CollectiveEvent>();
-    ASSERT_EQ(events.size(), 1U);
+    const auto events = host_double().take_all<CollectiveEvent>(1);
     EXPECT_TRUE(events[0].peers.empty());
   }
 }
@@ -318,8 +306,7 @@ TEST_F(NcclProfiler, SendsToAllAndReceivesFromAllAreAnAllToAll) {
     nccl.in_launch("Recv", 10, peer, calls[1]);
   }
   nccl.end_launch(launch);
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
+  const auto events = host_double().take_all<CollectiveEvent>(1);
   EXPECT_EQ(events[0].kind, CollectiveKind::kAllToAll);
   EXPECT_EQ(events[0].bytes, 40U);
 }
@@ -344,8 +331,7 @@ TEST_F(NcclProfiler, V4CollectivesTakeTheTimeOfTheReportBefore) {
     EXPECT_TRUE(host_double().take().empty());
     host_double().now_ns = 9'000;                    // its kernel was launched in between
     nccl.report("ReduceScatter", 5, "ncclFloat32", 41);
-    const auto events = host_double().take_all<CollectiveEvent>();
-    ASSERT_EQ(events.size(), 1U);
+    const auto events = host_double().take_all<CollectiveEvent>(1);
     EXPECT_EQ(to_ns(events[0].start), 1'001);
     EXPECT_EQ(events[0].bytes, 5U * 4 * 4);
     EXPECT_EQ(events[0].sequence, 41U);
@@ -360,8 +346,7 @@ TEST_F(NcclProfiler, V4ForgetsAReportOfLongAgo) {
     nccl.report("AllReduce", 5, "ncclFloat32", 0);
     host_double().now_ns = 60'000'000'000;
     nccl.report("AllReduce", 5, "ncclFloat32", 1);
-    const auto events = host_double().take_all<CollectiveEvent>();
-    ASSERT_EQ(events.size(), 1U);
+    const auto events = host_double().take_all<CollectiveEvent>(1);
     EXPECT_EQ(to_ns(events[0].start), 50'000'000'000);  // ten seconds before
   });
 }
@@ -376,8 +361,7 @@ TEST_F(NcclProfiler, V4SendsAreOneEventALaunch) {
     event.p2p = {"Recv", nullptr, "ncclFloat16", 6, 1, 1};
     EXPECT_EQ(nccl.start(event), nullptr);
     ncclProfiler_v4.stop_event(launch);
-    const auto events = host_double().take_all<CollectiveEvent>();
-    ASSERT_EQ(events.size(), 1U);
+    const auto events = host_double().take_all<CollectiveEvent>(1);
     EXPECT_EQ(to_ns(events[0].start), 1'001);
     EXPECT_EQ(events[0].bytes, 12U);
   });
@@ -415,8 +399,7 @@ TEST_F(NcclProfiler, NullAndUnknownNamesAreNoCollectives) {
   EXPECT_TRUE(host_double().take().empty());
   nccl.collective("AllReduce", 4, nullptr);
   nccl.collective("AllReduce", std::numeric_limits<std::size_t>::max(), "ncclInt64");
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 2U);
+  const auto events = host_double().take_all<CollectiveEvent>(2);
   EXPECT_EQ(events[0].bytes, 0U);
   EXPECT_EQ(events[1].bytes, 0U);
 }
@@ -424,8 +407,7 @@ TEST_F(NcclProfiler, NullAndUnknownNamesAreNoCollectives) {
 TEST_F(NcclProfiler, ANegativeNumberOfRanksIsNotRecorded) {
   V5 nccl(-3);
   nccl.collective("ReduceScatter", 4, "ncclInt8");
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
+  const auto events = host_double().take_all<CollectiveEvent>(1);
   EXPECT_EQ(events[0].group_size, 0U);
   EXPECT_EQ(events[0].bytes, 0U);
 }
@@ -457,6 +439,54 @@ TEST_F(NcclProfiler, ThreadsCallAtTheSameTime) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(host_double().take().size(), std::size_t{2} * kThreads * kCalls);
+}
+
+TEST(NcclCalls, AreKnownByTheProfilersNameAndByTheFunctions) {
+  EXPECT_EQ(nccl_call("AllReduce")->kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(nccl_call("ncclAllReduce")->kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(nccl_call("ncclBcast")->kind, CollectiveKind::kBroadcast);
+  EXPECT_EQ(nccl_call("Reduce")->kind, CollectiveKind::kReduce);
+  EXPECT_EQ(nccl_call("ReduceScatter")->kind, CollectiveKind::kReduceScatter);
+}
+
+TEST(NcclCalls, GatherIsACollectiveWithoutAKindOfOurs) {
+  ASSERT_TRUE(nccl_call("Gather"));
+  EXPECT_EQ(nccl_call("Gather")->kind, CollectiveKind::kUnknown);
+}
+
+TEST(NcclCalls, WhatMovesNothingIsNone) {
+  EXPECT_FALSE(nccl_call("ncclGroupEnd"));
+  EXPECT_FALSE(nccl_call("WaitSignal"));
+  EXPECT_FALSE(nccl_call(""));
+  EXPECT_FALSE(nccl_call("nccl"));
+  EXPECT_FALSE(nccl_call(nullptr));
+}
+
+TEST(NcclTypes, HaveTheSizesOfNccl) {
+  EXPECT_EQ(nccl_type_bytes("ncclInt8"), 1U);
+  EXPECT_EQ(nccl_type_bytes("ncclFloat8e4m3"), 1U);
+  EXPECT_EQ(nccl_type_bytes("ncclBfloat16"), 2U);
+  EXPECT_EQ(nccl_type_bytes("ncclFloat32"), 4U);
+  EXPECT_EQ(nccl_type_bytes("ncclUint64"), 8U);
+  EXPECT_EQ(nccl_type_bytes("Unknown"), 0U);
+  EXPECT_EQ(nccl_type_bytes(nullptr), 0U);
+}
+
+TEST(NcclBytes, AreTheRanksWholeInput) {
+  const auto input = [](const char* name, std::uint64_t message, std::uint32_t ranks) {
+    return nccl_input_bytes(*nccl_call(name), message, ranks);
+  };
+  EXPECT_EQ(input("AllGather", 100, 8), 100U);      // the send count is this rank's part
+  EXPECT_EQ(input("ReduceScatter", 100, 8), 800U);  // the receive count is one part of eight
+  EXPECT_EQ(input("AlltoAll", 100, 8), 800U);
+  EXPECT_EQ(input("AllReduce", 100, 8), 100U);
+  EXPECT_EQ(input("ReduceScatter", 100, 0), 0U);    // ranks not known: bytes not recorded
+  EXPECT_EQ(input("ReduceScatter", std::numeric_limits<std::uint64_t>::max(), 2), 0U);
+}
+
+TEST(NcclGroups, AreNamedByTheirHash) {
+  EXPECT_EQ(nccl_group_name(0), "nccl:0000000000000000");
+  EXPECT_EQ(nccl_group_name(0xFEDCBA9876543210ULL), "nccl:fedcba9876543210");
 }
 
 }  // namespace

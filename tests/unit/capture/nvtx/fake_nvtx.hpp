@@ -9,6 +9,8 @@
 
 namespace bubblesim::capture {
 
+using namespace nvtx_abi;
+
 struct FakeNvtx {
   static constexpr unsigned kSlots = 16;
   static constexpr std::size_t kPayloadSlots = 63;
@@ -57,10 +59,98 @@ struct FakeNvtx {
   unsigned slots;
 };
 
+inline FakeNvtx* current = nullptr;
+inline std::array<Function*, FakeNvtx::kSlots> core_places{}, core2_places{};
+
+inline int module_table(int module, FunctionTable* table, unsigned* size) {
+  if (module != kModuleCore && module != kModuleCore2) return 0;
+  *table = module == kModuleCore ? core_places.data() : core2_places.data();
+  *size = current->slots;
+  return 1;
+}
+
+const ExportCallbacks callbacks{sizeof(ExportCallbacks), &module_table};
+const ExportVersion version{sizeof(ExportVersion), 3, 0,
+                            [](std::uint32_t tool) { current->tool_version = tool; }};
+
+inline FakeNvtx::FakeNvtx(unsigned slot_count) : slots(slot_count) {
+  current = this;
+  core_places.fill(nullptr);
+  core2_places.fill(nullptr);
+  for (unsigned i = 1; i < slots; ++i) {  // the first is no function, in NVTX neither
+    core_places[i] = &core[i];
+    core2_places[i] = &core2[i];
+  }
+}
+
+inline FakeNvtx::~FakeNvtx() { current = nullptr; }
+
+const void* FakeNvtx::export_table(std::uint32_t id) {
+  if (id == kExportCallbacks) return &callbacks;
+  return id == kExportVersion ? &version : nullptr;
+}
+
+inline int FakeNvtx::attach() { return InitializeInjectionNvtx2(&FakeNvtx::export_table); }
+
+inline int FakeNvtx::attach_payloads(std::uint16_t module) {
+  ExtensionSegment segment{0, payload.size(), payload.data()};
+  ExtensionModule info{3, sizeof(ExtensionModule), module, 0x0103, 1, &segment, nullptr, nullptr};
+  return InitializeInjectionNvtxExtension(&info);
+}
+
+inline int FakeNvtx::push_a(const char* name) const {
+  return at<int(const char*)>(Core::kRangePushA)(name);
+}
+inline int FakeNvtx::push_w(const wchar_t* name) const {
+  return at<int(const wchar_t*)>(Core::kRangePushW)(name);
+}
+inline int FakeNvtx::push_ex(const EventAttributes* given) const {
+  return at<int(const EventAttributes*)>(Core::kRangePushEx)(given);
+}
+inline int FakeNvtx::pop() const { return at<int()>(Core::kRangePop)(); }
+inline std::uint64_t FakeNvtx::start_a(const char* name) const {
+  return at<std::uint64_t(const char*)>(Core::kRangeStartA)(name);
+}
+inline void FakeNvtx::end(std::uint64_t id) const { at<void(std::uint64_t)>(Core::kRangeEnd)(id); }
+inline void FakeNvtx::mark_a(const char* name) const { at<void(const char*)>(Core::kMarkA)(name); }
+inline void* FakeNvtx::create(const char* name) const {
+  return at<void*(const char*)>(Core2::kCreateA)(name);
+}
+inline void* FakeNvtx::register_string(void* domain, const char* text) const {
+  return at<void*(void*, const char*)>(Core2::kRegisterStringA)(domain, text);
+}
+inline int FakeNvtx::push(void* domain, const EventAttributes* given) const {
+  return at<int(void*, const EventAttributes*)>(Core2::kRangePushEx)(domain, given);
+}
 /// Attributes with a plain name.
-[[nodiscard]] nvtx_abi::EventAttributes named(const char* name);
+inline EventAttributes named(const char* name) {
+  EventAttributes given{};
+  given.version = 3;
+  given.size = sizeof given;
+  given.message_type = kMessageAscii;
+  given.message = name;
+  return given;
+}
+
+inline int FakeNvtx::push(void* domain, const char* name) const {
+  const EventAttributes given = named(name);
+  return push(domain, &given);
+}
+inline int FakeNvtx::pop(void* domain) const { return at<int(void*)>(Core2::kRangePop)(domain); }
+inline std::uint64_t FakeNvtx::register_schema(void* domain, const SchemaAttributes* schema) const {
+  return at<std::uint64_t(void*, const SchemaAttributes*)>(Payload::kSchemaRegister)(domain,
+                                                                                     schema);
+}
+inline int FakeNvtx::pop_payload(void* domain, const PayloadData* data, std::size_t count) const {
+  return at<int(void*, const PayloadData*, std::size_t)>(Payload::kRangePop)(domain, data, count);
+}
+
 /// The same with one payload; `data` must outlive the result.
-[[nodiscard]] nvtx_abi::EventAttributes with_payload(nvtx_abi::EventAttributes given,
-                                                     const nvtx_abi::PayloadData& data);
+inline EventAttributes with_payload(EventAttributes given, const PayloadData& data) {
+  given.payload_type = kPayloadExtended;
+  given.reserved = 1;
+  given.payload = reinterpret_cast<std::uint64_t>(&data);
+  return given;
+}
 
 }  // namespace bubblesim::capture

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "capture/protocol/capture_request.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/capture/process/job_process.hpp"
 
 namespace bubblesim::capture {
@@ -34,14 +35,13 @@ ControlCommand start_of(const std::string& output) {
 
 TEST_F(Control, AnIdleProcessSaysWhoItIsAndWritesNothing) {
   JobProcess job({"init", "launch:100", "hear"}, {{"RANK", "2"}, {"WORLD_SIZE", "4"}});
-  const auto status = job.status();
-  ASSERT_TRUE(status);
-  EXPECT_EQ(status->state, RecorderState::kIdle);
-  EXPECT_EQ(status->pid, job.pid());
-  EXPECT_EQ(status->rank, 2U);
-  EXPECT_EQ(status->world_size, 4U);
-  EXPECT_EQ(status->executable, "fake_job");
-  EXPECT_EQ(status->cupti, "");  // not even looked for
+  const auto status = must(job.status());
+  EXPECT_EQ(status.state, RecorderState::kIdle);
+  EXPECT_EQ(status.pid, job.pid());
+  EXPECT_EQ(status.rank, 2U);
+  EXPECT_EQ(status.world_size, 4U);
+  EXPECT_EQ(status.executable, "fake_job");
+  EXPECT_EQ(status.cupti, "");  // not even looked for
   job.tell();
   EXPECT_EQ(job.wait().error, "");
 }
@@ -49,9 +49,8 @@ TEST_F(Control, AnIdleProcessSaysWhoItIsAndWritesNothing) {
 TEST_F(Control, StartsMarksAndStops) {
   JobProcess job({"init", "say:here", "hear", "launch:500", "say:done", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
-  const auto started = job.start(folder.path().string());
-  ASSERT_TRUE(started);
-  EXPECT_NE(started->state, RecorderState::kIdle);
+  const auto started = must(job.start(folder.path()));
+  EXPECT_NE(started.state, RecorderState::kIdle);
   EXPECT_THAT(job.await(RecorderState::kRecording).cupti, HasSubstr("libcupti.so.13"));
   job.tell();
   ASSERT_TRUE(job.says("done"));
@@ -75,13 +74,13 @@ TEST_F(Control, StartsMarksAndStops) {
 TEST_F(Control, ASecondStartIsRefusedAndAThirdAfterTheStopIsNot) {
   JobProcess job({"init", "say:here", "rate:30000:1000"}, {});
   ASSERT_TRUE(job.says("here"));
-  ASSERT_TRUE(job.start(folder.path().string()));
+  ASSERT_TRUE(job.start(folder.path()));
   (void)job.await(RecorderState::kRecording);
-  EXPECT_THAT(job.start(folder.path().string())->message, HasSubstr("is under way"));
+  EXPECT_THAT(job.start(folder.path())->message, HasSubstr("is under way"));
   ::usleep(50'000);  // time for a launch or two
   ASSERT_TRUE(job.stop());
   (void)job.await(RecorderState::kIdle);
-  ASSERT_TRUE(job.start(folder.path().string()));
+  ASSERT_TRUE(job.start(folder.path()));
   (void)job.await(RecorderState::kRecording);
   ::usleep(50'000);
   ASSERT_TRUE(job.stop());
@@ -112,7 +111,7 @@ TEST_F(Control, AMarkOfNothingIsRefused) {
 TEST_F(Control, StopsByItselfAfterTheDuration) {
   JobProcess job({"init", "say:here", "rate:60000:500", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
-  ControlCommand start = start_of(folder.path().string());
+  ControlCommand start = start_of(folder.path());
   start.start.duration = std::chrono::milliseconds(300);
   EXPECT_NE(job.command(start)->state, RecorderState::kIdle);
   const RecorderStatus last = job.await(RecorderState::kIdle);
@@ -123,7 +122,7 @@ TEST_F(Control, StopsByItselfAfterTheDuration) {
 TEST_F(Control, StopsByItselfWhenTheFileIsLongEnough) {
   JobProcess job({"init", "say:here", "hear", "threads:4:80000", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
-  ControlCommand start = start_of(folder.path().string());
+  ControlCommand start = start_of(folder.path());
   start.start.max_bytes = 1U << 20U;
   ASSERT_TRUE(job.command(start));
   (void)job.await(RecorderState::kRecording);
@@ -137,7 +136,7 @@ TEST_F(Control, StopsByItselfWhenTheFileIsLongEnough) {
 TEST_F(Control, StartsAtTheAppointedSecond) {
   JobProcess job({"init", "say:here", "rate:60000:500"}, {{"FAKE_CUPTI", "subscribe_ms=1200"}});
   ASSERT_TRUE(job.says("here"));
-  ControlCommand start = start_of(folder.path().string());
+  ControlCommand start = start_of(folder.path());
   start.start.start_at_unix_s = std::time(nullptr) + 4;
   ASSERT_TRUE(job.command(start));
   (void)job.await(RecorderState::kRecording);
@@ -158,7 +157,7 @@ TEST_F(Control, StartsAtTheAppointedSecond) {
 
 TEST_F(Control, AStopTakesBackAStartThatIsStillToCome) {
   JobProcess job({"init", "hear"}, {});
-  ControlCommand start = start_of(folder.path().string());
+  ControlCommand start = start_of(folder.path());
   start.start.delay = std::chrono::hours(1);
   EXPECT_EQ(job.command(start)->state, RecorderState::kScheduled);
   ASSERT_TRUE(job.stop());
@@ -169,7 +168,7 @@ TEST_F(Control, AStopTakesBackAStartThatIsStillToCome) {
 TEST_F(Control, AStatusIsAnsweredWhileCuptiTakesItsTime) {
   JobProcess job({"init", "say:here", "hear"}, {{"FAKE_CUPTI", "subscribe_ms=1500"}});
   ASSERT_TRUE(job.says("here"));
-  ASSERT_TRUE(job.start(folder.path().string()));
+  ASSERT_TRUE(job.start(folder.path()));
   EXPECT_EQ(job.await(RecorderState::kStarting).state, RecorderState::kStarting);
   ASSERT_TRUE(job.stop());
   (void)job.await(RecorderState::kIdle);
@@ -178,7 +177,7 @@ TEST_F(Control, AStatusIsAnsweredWhileCuptiTakesItsTime) {
 TEST_F(Control, StopsWhileAFlushIsUnderWay) {
   JobProcess job({"init", "say:here", "rate:60000:500"}, {{"FAKE_CUPTI", "flush_ms=400"}});
   ASSERT_TRUE(job.says("here"));
-  ASSERT_TRUE(job.start(folder.path().string()));
+  ASSERT_TRUE(job.start(folder.path()));
   (void)job.await(RecorderState::kRecording);
   ::usleep(600'000);  // into the first flush, at half a second
   ASSERT_TRUE(job.stop());
@@ -190,14 +189,12 @@ TEST_F(Control, NonsenseIsAnswered) {
   const int socket = connect_to(job.pid());
   for (const std::string message : {"", "{", "[]", "{\"command\":\"dance\"}", "\xff\xfe"}) {
     if (message.empty()) continue;  // an empty datagram cannot be told from the end
-    const auto status = decode_status(ask(socket, message));
-    ASSERT_TRUE(status);
-    EXPECT_NE(status->message, "");
-    EXPECT_EQ(status->state, RecorderState::kIdle);
+    const auto status = must(decode_status(ask(socket, message)));
+    EXPECT_NE(status.message, "");
+    EXPECT_EQ(status.state, RecorderState::kIdle);
   }
-  const auto status = decode_status(ask(socket, std::string(kMaxMessageBytes + 1, 'x')));
-  ASSERT_TRUE(status);
-  EXPECT_THAT(status->message, HasSubstr("65537 bytes"));
+  const auto status = must(decode_status(ask(socket, std::string(kMaxMessageBytes + 1, 'x'))));
+  EXPECT_THAT(status.message, HasSubstr("65537 bytes"));
   ::close(socket);
 }
 
@@ -241,21 +238,19 @@ TEST_F(Control, AnotherUserIsRefusedInASentence) {
       ::connect(socket, reinterpret_cast<const sockaddr*>(&where.address), where.length);
   ASSERT_EQ(::seteuid(0), 0);
   ASSERT_EQ(connected, 0);
-  const auto answer = decode_status(ask(socket, encode(ControlCommand{})));
-  ASSERT_TRUE(answer);
-  EXPECT_THAT(answer->message, HasSubstr("only the user of this process and root"));
-  EXPECT_EQ(answer->pid, 0);  // and nothing else is said
+  const auto answer = must(decode_status(ask(socket, encode(ControlCommand{}))));
+  EXPECT_THAT(answer.message, HasSubstr("only the user of this process and root"));
+  EXPECT_EQ(answer.pid, 0);  // and nothing else is said
   ::close(socket);
 }
 
 TEST_F(Control, ListensOnAPathTooAndRemovesItAtTheEnd) {
-  JobProcess job({"init", "hear"}, {{kEnvSocketFolder, folder.path().string()}});
+  JobProcess job({"init", "hear"}, {{kEnvSocketFolder, folder.path()}});
   ASSERT_TRUE(job.status());
-  const auto path = path_address(folder.path().string(), ::geteuid(), job.pid());
-  ASSERT_TRUE(path);
+  const auto path = must(path_address(folder.path(), ::geteuid(), job.pid()));
   for (int i = 0; i < 200 && folder.files().empty(); ++i) ::usleep(5000);
   const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&path->address), path->length), 0);
+  ASSERT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&path.address), path.length), 0);
   EXPECT_TRUE(decode_status(ask(socket, encode(ControlCommand{}))));
   ::close(socket);
   job.tell();

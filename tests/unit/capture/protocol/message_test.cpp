@@ -2,15 +2,18 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <cstddef>
 
 #include "capture/protocol/capture_request.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
-using testing::AllOf, testing::HasSubstr;
-using namespace std::chrono_literals;
 using Kind = ControlCommand::Kind;
+using Variables = std::map<std::string, std::string>;
+using namespace std::chrono_literals;
+using testing::AllOf, testing::HasSubstr;
 
 ControlCommand full_start() {
   ControlCommand command;
@@ -97,10 +100,9 @@ TEST(Message, AStatusFitsIntoAMessageWhateverItsTextsHold) {
   status.output = std::string(5'000, '"');
   const std::string text = encode(status);
   EXPECT_LE(text.size(), kMaxMessageBytes);
-  const auto read = decode_status(text);
-  ASSERT_TRUE(read) << read.error().text();
-  EXPECT_EQ(read->records, status.records);
-  EXPECT_EQ(read->message, std::string(2000, '\x01'));
+  const auto read = must(decode_status(text));
+  EXPECT_EQ(read.records, status.records);
+  EXPECT_EQ(read.message, std::string(2000, '\x01'));
 }
 
 TEST(Message, ACommandThatCannotBeReadIsNamed) {
@@ -183,6 +185,168 @@ TEST(Message, TheLongestRequestFits) {
   command.start.output = std::string(kMaxOutputBytes, '"');
   EXPECT_LE(encode(command).size(), kMaxMessageBytes);
   EXPECT_EQ(decode_command(encode(command)), command);
+}
+
+// Requests in the environment of a job.
+Result<std::optional<StartRequest>> read(const Variables& variables) {
+  return request_from_environment([&](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional<std::string>(found->second);
+  });
+}
+
+using Request = std::optional<StartRequest>;
+
+// What a good environment holds.
+Request good(const Variables& variables) {
+  return must(read(variables));
+}
+
+Variables with(const char* name, const std::string& value) {
+  Variables variables{{kEnvStart, "now"}, {kEnvOutput, "/data/run"}};
+  variables[name] = value;
+  return variables;
+}
+
+TEST(Environment, WithoutStartNothingIsAsked) {
+  EXPECT_EQ(good({}), Request{});
+  EXPECT_EQ(good({{kEnvOutput, "/data/run"}, {kEnvDuration, "nonsense"}}), Request{});
+  EXPECT_EQ(good({{kEnvStart, ""}}), Request{});
+}
+
+TEST(Environment, DefaultsAreThoseOfTheRequest) {
+  StartRequest expected;
+  expected.output = "/data/run";
+  EXPECT_EQ(good({{kEnvStart, "now"}, {kEnvOutput, "/data/run"}}), expected);
+}
+
+TEST(Environment, EveryValueIsRead) {
+  Variables variables{{kEnvStart, "2.5"},          {kEnvOutput, "/data/run"},
+                      {kEnvDuration, "500ms"},     {kEnvMaxBytes, "2GB"},
+                      {kEnvIterations, "20"},      {kEnvStartAt, "1800000000"},
+                      {kEnvGraphs, "graph"},       {kEnvMemory, "0"},
+                      {kEnvFirstIteration, "100"}, {kEnvLast, "10s"},
+                      {kEnvEvery, "1000"},         {kEnvDetail, "light"},
+                      {kEnvNames, "hashed"},       {kEnvCount, "collectives"},
+                      {kEnvSignal, "USR2"}};
+  StartRequest expected;
+  expected.output = "/data/run";
+  expected.delay = 2500ms;
+  expected.first_iteration = 100;
+  expected.last = 10s;
+  expected.every = 1000;
+  expected.detail = Detail::kLight;
+  expected.names = Names::kHashed;
+  expected.counted = CountedBy::kCollectives;
+  expected.signal = SIGUSR2;
+  expected.duration = 500ms;
+  expected.max_bytes = 2'000'000'000;
+  expected.iterations = 20;
+  expected.start_at_unix_s = 1'800'000'000;
+  expected.graphs = GraphRecords::kGraph;
+  expected.memory = false;
+  EXPECT_EQ(good(variables), expected);
+}
+
+TEST(Environment, ADelayHasSecondsOrAUnit) {
+  EXPECT_EQ(good(with(kEnvStart, "5"))->delay, 5s);
+  EXPECT_EQ(good(with(kEnvStart, "0.000000001"))->delay, 1ns);
+  EXPECT_EQ(good(with(kEnvStart, "250us"))->delay, 250us);
+  EXPECT_EQ(good(with(kEnvStart, "0"))->delay, 0s);
+}
+
+TEST(Environment, WhatIsWrittenIsReadBack) {
+  StartRequest request;
+  request.output = "/data/a folder/räñk \xE2\x82\xAC";
+  for (const Duration delay : {0ns, 1ns, Duration{1500ms}, Duration{kLongestSpan}}) {
+    request.delay = delay;
+    EXPECT_EQ(good(environment_of(request)), request) << delay.count();
+  }
+  request.duration = 123456789ns;
+  request.max_bytes = 1'048'577;
+  request.iterations = 4'294'967'295U;
+  request.start_at_unix_s = kLastStartUnixSeconds;
+  request.graphs = GraphRecords::kGraph;
+  request.memory = false;
+  request.readers = Readers::kAll;
+  request.first_iteration = 0;
+  request.last = 1ns;
+  request.every = 1;
+  request.detail = Detail::kLight;
+  request.names = Names::kHashed;
+  EXPECT_EQ(good(environment_of(request)), request);
+}
+
+TEST(Environment, AFaultNamesTheVariableWhatItHoldsAndWhatIsAllowed) {
+  const struct {
+    const char* name;
+    std::string value;
+    const char* expected;
+  } cases[] = {
+      {kEnvStart, "soon", "\"now\""},
+      {kEnvStart, "-1", "\"now\""},
+      {kEnvStart, "1.2.3", "\"now\""},
+      {kEnvDuration, "10", "\"10s\""},
+      {kEnvDuration, "0s", "more than 0"},
+      {kEnvDuration, "9000h", "366 days"},
+      {kEnvMaxBytes, "1000", "at least 1MiB"},
+      {kEnvMaxBytes, "1MB", "at least 1MiB"},
+      {kEnvIterations, "0", "from 1 to 4294967295"},
+      {kEnvIterations, "4294967296", "from 1 to 4294967295"},
+      {kEnvIterations, "12 ", "whole number"},
+      {kEnvStartAt, "-5", "from 0"},
+      {kEnvStartAt, "99999999999999999999", "from 0"},
+      {kEnvGraphs, "nodes", "\"node\" or \"graph\""},
+      {kEnvMemory, "yes", "\"1\" or \"0\""},
+  };
+  for (const auto& sample : cases) {
+    const auto refused = read(with(sample.name, sample.value));
+    ASSERT_FALSE(refused) << sample.name << "=" << sample.value;
+    EXPECT_THAT(refused.error().text(), AllOf(HasSubstr(sample.name), HasSubstr(sample.expected),
+                                              HasSubstr("\"" + sample.value + "\"")));
+  }
+}
+
+TEST(Environment, AnOutputIsNeededAndMustBeAPath) {
+  EXPECT_THAT(read({{kEnvStart, "now"}}).error().text(),
+              AllOf(HasSubstr(kEnvOutput), HasSubstr("not set")));
+  EXPECT_THAT(read(with(kEnvOutput, "a\nb")).error().text(), HasSubstr("\\x0a"));
+  EXPECT_FALSE(read(with(kEnvOutput, "\xff\xfe")));
+  EXPECT_THAT(read(with(kEnvOutput, std::string(4096, 'a'))).error().text(),
+              HasSubstr("found 4096 bytes"));
+}
+
+// Where recorders listen.
+TEST(Address, AnAbstractNameBeginsWithAZeroByteAndEndsWithItsLength) {
+  const ControlAddress made = abstract_address(1000, 42);
+  EXPECT_EQ(made.text, "@bubblesim.1000.42");
+  EXPECT_EQ(made.address.sun_family, AF_UNIX);
+  EXPECT_EQ(made.address.sun_path[0], '\0');
+  EXPECT_EQ(std::string(made.address.sun_path + 1), "bubblesim.1000.42");
+  EXPECT_EQ(made.length, offsetof(sockaddr_un, sun_path) + 1 + 17);
+}
+
+TEST(Address, TheLargestNumbersFit) {
+  EXPECT_EQ(abstract_address(4294967295U, 2147483647).text, "@bubblesim.4294967295.2147483647");
+}
+
+TEST(Address, APathIsInTheFolderGiven) {
+  EXPECT_EQ(path_address("/run/b", 0, 7)->text, "/run/b/bubblesim.0.7.sock");
+  EXPECT_EQ(path_address("/run/b/", 0, 7)->text, "/run/b/bubblesim.0.7.sock");
+}
+
+// "/bubblesim.0.7.sock" has 19 bytes: a folder of 88 makes 107, which fits.
+TEST(Address, AFolderWithTooLongANameIsRefused) {
+  EXPECT_TRUE(path_address(std::string(88, 'f'), 0, 7));
+  const auto refused = path_address(std::string(89, 'f'), 0, 7);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("108 bytes"));
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("107"));
+}
+
+TEST(Address, AFolderWithoutANameIsRefused) {
+  EXPECT_FALSE(path_address("", 0, 7));
+  EXPECT_FALSE(path_address(std::string_view("/a\0b", 4), 0, 7));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "capture/clock/host_clock.hpp"
 #include "capture/replay/control_segment.hpp"
 #include "capture/replay/job_files.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/capture/replay/stage.hpp"
 
 namespace bubblesim::capture {
@@ -114,15 +115,13 @@ TEST_F(Worker, RunsItsJobsFromACommonStartAndWritesTheirRecords) {
     ASSERT_TRUE(await(1, WorkerState::kDone));
   });
   EXPECT_EQ(end.exit, WorkerExit::kWell) << end.text;
-  const auto training = read_job_record(jobs_[0].record);
-  ASSERT_TRUE(training);
-  EXPECT_THAT(in_us(training->iterations), ElementsAre(10, 20, 30));
+  const auto training = must(read_job_record(jobs_[0].record));
+  EXPECT_THAT(in_us(training.iterations), ElementsAre(10, 20, 30));
   EXPECT_EQ(status(0).iterations, 3U);
-  const auto served = read_job_record(jobs_[1].record);
-  ASSERT_TRUE(served);
-  EXPECT_EQ(served->client, ClientId{1});
-  ASSERT_GE(served->passes.size(), 3U);
-  EXPECT_EQ(in_us(served->passes[1]), 20);
+  const auto served = must(read_job_record(jobs_[1].record));
+  EXPECT_EQ(served.client, ClientId{1});
+  ASSERT_GE(served.passes.size(), 3U);
+  EXPECT_EQ(in_us(served.passes[1]), 20);
   EXPECT_GT(status(1).progress, 0U);
 }
 
@@ -178,9 +177,8 @@ TEST_F(Worker, ADeviceFaultLeavesARecordOfWhatWasDone) {
   EXPECT_EQ(end.exit, WorkerExit::kDevice);
   EXPECT_EQ(status(0).state, WorkerState::kFailed);
   EXPECT_EQ(status(0).text, "the device does not answer");
-  const auto record = read_job_record(jobs_[0].record);
-  ASSERT_TRUE(record);
-  EXPECT_EQ(record->iterations.size(), 3U);
+  const auto record = must(read_job_record(jobs_[0].record));
+  EXPECT_EQ(record.iterations.size(), 3U);
 }
 
 TEST_F(Worker, ARecordThatCannotBeWrittenIsAFault) {
@@ -234,9 +232,8 @@ TEST(WorkerProgram, ARigThatHasDiedStopsItsJobs) {
   char text[200] = {};
   ASSERT_GT(read(name_pipe[0], text, sizeof text - 1), 0);
   const auto clock = wall_clock();
-  const auto seat = ControlSeat::take(text, *clock, ClientId{0});
-  ASSERT_TRUE(seat) << seat.error().text();
-  EXPECT_TRUE((*seat)->stop_asked());
+  const auto seat = must(ControlSeat::take(text, *clock, ClientId{0}));
+  EXPECT_TRUE(seat->stop_asked());
   shm_unlink((std::string("/") + text).c_str());
   close(name_pipe[0]);
   close(name_pipe[1]);

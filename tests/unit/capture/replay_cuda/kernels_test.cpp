@@ -1,7 +1,6 @@
 // What ptxas says that the stand-ins take, on each GPU that the image is made for.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <fstream>
 #include <set>
 #include <string>

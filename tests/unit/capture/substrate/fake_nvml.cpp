@@ -1,7 +1,6 @@
 // A libnvidia-ml of two cards; the second says little. What the first says is in the environment.
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #define CALL extern "C" __attribute__((visibility("default"))) int
 

@@ -8,6 +8,7 @@
 #include "sim/advise/advice.hpp"
 #include "sim/advise/answer_parts.hpp"
 #include "sim/base/csv_table.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::advise {
 namespace {
@@ -279,27 +280,24 @@ const std::string kA100 = "NVIDIA A100-SXM4-40GB";
 TEST(known_errors, are_the_figures_of_the_page_on_validation) {
   std::ostringstream page;
   page << std::ifstream(kSourceFolder + "/docs/validation.md").rdbuf();
-  const auto table = CsvTable::read(kSourceFolder + "/configs/validation/errors.csv");
-  ASSERT_TRUE(table);
-  ASSERT_GT(table->rows(), 5U);
+  const auto table = must(CsvTable::read(kSourceFolder + "/configs/validation/errors.csv"));
+  ASSERT_GT(table.rows(), 5U);
   const policy::Registry registry = policies::builtin_policies();
   std::string line;
-  for (std::size_t row = 0; row < table->rows(); ++row) {
-    const std::string policy(table->text(row, "policy"));
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const std::string policy(table.text(row, "policy"));
     EXPECT_TRUE(registry.find(policy)) << policy;
-    const std::string percent(table->text(row, "error_percent"));
+    const std::string percent(table.text(row, "error_percent"));
     EXPECT_NE(page.str().find(percent), std::string::npos) << policy << " " << percent;
   }
 }
 
 TEST(known_errors, of_a_policy_that_was_not_measured_are_none) {
-  const auto none = known_errors(kSourceFolder + "/configs", "specinf", kA100);
-  ASSERT_TRUE(none);
-  EXPECT_TRUE(none->empty());
-  const auto mps = known_errors(kSourceFolder + "/configs", "mps", kA100);
-  ASSERT_TRUE(mps);
-  ASSERT_EQ(mps->size(), 3U);
-  EXPECT_TRUE(mps->front().same_device);
+  const auto none = must(known_errors(kSourceFolder + "/configs", "specinf", kA100));
+  EXPECT_TRUE(none.empty());
+  const auto mps = must(known_errors(kSourceFolder + "/configs", "mps", kA100));
+  ASSERT_EQ(mps.size(), 3U);
+  EXPECT_TRUE(mps.front().same_device);
   const auto elsewhere = known_errors(kSourceFolder + "/configs", "mps", "NVIDIA H100 80GB HBM3");
   ASSERT_TRUE(elsewhere);
   EXPECT_FALSE(elsewhere->front().same_device);

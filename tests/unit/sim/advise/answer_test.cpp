@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -14,6 +13,8 @@
 #include "sim/advise/advice.hpp"
 #include "sim/base/json.hpp"
 #include "tests/conformance/recorded_jobs/generated_job.hpp"
+#include "tests/fault.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace bubblesim::advise {
 namespace {
@@ -32,16 +33,8 @@ std::string text_of(const Errors& faults) {
 /// A job of one rank in a folder of its own, and a filler of kernels of one length.
 class AnswerTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              (std::string("answer_") +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_ / "job");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
+    temp_.write(name, text);
   }
 
   void write_job(Duration pause, Duration kernel) const {
@@ -106,7 +99,8 @@ class AnswerTest : public ::testing::Test {
   }
 
   policy::Registry registry_ = policies::builtin_policies();
-  std::filesystem::path folder_;
+  const TempFolder temp_;
+  const std::filesystem::path folder_{temp_.path()};
   mutable bubblesim::testing::GeneratedJob testing_job_;
 };
 
@@ -118,19 +112,18 @@ TEST_F(AnswerTest, trials_hold_ten_passes_and_policies_that_have_settled) {
   set(asked, {{"/duration", "20s"}, {"/warmup", "5s"}});
   asked.budget = 100ms;
   asked.system.policies = {"exclusive", "mps", "tgs"};
-  const auto advice = ask(asked);
-  ASSERT_TRUE(advice);
-  EXPECT_EQ(advice->alone.filler_pass / 1ms, 500);
-  ASSERT_TRUE(advice->found.best);
-  for (const Tried& tried : advice->found.all) {
+  const auto advice = must(ask(asked));
+  EXPECT_EQ(advice.alone.filler_pass / 1ms, 500);
+  ASSERT_TRUE(advice.found.best);
+  for (const Tried& tried : advice.found.all) {
     EXPECT_GE(tried.length, 5s);
     const std::string& name = tried.proposal.policy->name;
     EXPECT_TRUE(name != "mps" || tried.result.gain > 0);
     EXPECT_TRUE(name != "tgs" || !tried.result.done);
   }
-  ASSERT_EQ(advice->found.unsettled.size(), 1U);
-  EXPECT_EQ(advice->found.unsettled.front().policy->name, "tgs");
-  const std::string text = advice_text(*advice, "");
+  ASSERT_EQ(advice.found.unsettled.size(), 1U);
+  EXPECT_EQ(advice.found.unsettled.front().policy->name, "tgs");
+  const std::string text = advice_text(advice, "");
   EXPECT_THAT(text, HasSubstr("not judged: tgs (settles in"));
   EXPECT_THAT(text, HasSubstr("does not reach for a whole search"));
 }
@@ -201,22 +194,21 @@ TEST_F(AnswerTest, a_filler_that_no_run_is_long_enough_for_is_told_at_once) {
 TEST_F(AnswerTest, idle_time_of_a_job_is_the_bound_and_a_system_comes_near_it) {
   write_job(12ms, 100us);
   write_filler("short.csv", 20, 20us);
-  const auto advice = ask(question("short.csv"));
-  ASSERT_TRUE(advice) << text_of(advice.error());
+  const auto advice = must(ask(question("short.csv")));
   const Duration iteration = bubblesim::testing::steady_iteration(testing_job_);
-  EXPECT_NEAR(to_seconds(advice->alone.iteration), to_seconds(iteration), 1e-6);
+  EXPECT_NEAR(to_seconds(advice.alone.iteration), to_seconds(iteration), 1e-6);
   double causes = 0;
-  for (const CauseShare& cause : advice->alone.causes) causes += cause.share;
-  EXPECT_NEAR(causes, advice->alone.bubble, 1e-6);
-  const auto ideal = std::ranges::find_if(advice->found.bounds, [](const Tried& bound) {
+  for (const CauseShare& cause : advice.alone.causes) causes += cause.share;
+  EXPECT_NEAR(causes, advice.alone.bubble, 1e-6);
+  const auto ideal = std::ranges::find_if(advice.found.bounds, [](const Tried& bound) {
     return bound.proposal.policy->name == "ideal";
   });
-  ASSERT_NE(ideal, advice->found.bounds.end());
-  EXPECT_NEAR(ideal->result.gain, advice->alone.bubble, 0.03);
-  ASSERT_TRUE(advice->found.best);
-  EXPECT_GE(advice->found.best->result.kept, 0.98);
-  EXPECT_GE(advice->found.best->result.gain, 0.9 * ideal->result.gain)
-      << advice_text(*advice, "c.json");
+  ASSERT_NE(ideal, advice.found.bounds.end());
+  EXPECT_NEAR(ideal->result.gain, advice.alone.bubble, 0.03);
+  ASSERT_TRUE(advice.found.best);
+  EXPECT_GE(advice.found.best->result.kept, 0.98);
+  EXPECT_GE(advice.found.best->result.gain, 0.9 * ideal->result.gain)
+      << advice_text(advice, "c.json");
 }
 
 // The GPU is never idle: who fills time only, be it known or waited for, gains nothing.
@@ -226,10 +218,9 @@ TEST_F(AnswerTest, a_job_without_bubbles_has_nothing_to_give) {
   Question strict = question("short.csv");
   strict.limits.keep = 0.995;
   strict.system.policies = {"time_slicing", "tgs", "pipefill", "freeride", "gpreempt"};
-  const auto advice = ask(strict);
-  ASSERT_TRUE(advice) << text_of(advice.error());
-  ASSERT_TRUE(advice->found.best);
-  EXPECT_LE(advice->found.best->result.gain, 0.03) << advice_text(*advice, "c.json");
+  const auto advice = must(ask(strict));
+  ASSERT_TRUE(advice.found.best);
+  EXPECT_LE(advice.found.best->result.gain, 0.03) << advice_text(advice, "c.json");
 }
 
 // Of two policies that are to be tried, the other one runs.
@@ -255,12 +246,11 @@ TEST_F(AnswerTest, long_kernels_are_for_policies_that_know_the_bubble) {
   Question strict = question("long.csv");
   strict.limits.keep = 0.99;
   strict.system.policies = {"mps", "time_slicing", "stream_priority", "pipefill", "freeride"};
-  const auto advice = ask(strict);
-  ASSERT_TRUE(advice) << text_of(advice.error());
-  ASSERT_TRUE(advice->found.best);
-  const std::string best = advice->found.best->proposal.policy->name;
-  EXPECT_TRUE(best == "pipefill" || best == "freeride") << advice_text(*advice, "c.json");
-  EXPECT_GE(advice->found.best->result.gain, 0.3);
+  const auto advice = must(ask(strict));
+  ASSERT_TRUE(advice.found.best);
+  const std::string best = advice.found.best->proposal.policy->name;
+  EXPECT_TRUE(best == "pipefill" || best == "freeride") << advice_text(advice, "c.json");
+  EXPECT_GE(advice.found.best->result.gain, 0.3);
 }
 
 TEST_F(AnswerTest, is_the_same_on_any_number_of_threads_and_from_a_store) {
@@ -268,11 +258,10 @@ TEST_F(AnswerTest, is_the_same_on_any_number_of_threads_and_from_a_store) {
   write_filler("short.csv", 20, 50us);
   const Question one = question("short.csv");
   const std::string stored = (folder_ / "store.db").string();
-  auto store = store::open_store(stored, store::StoreAccess::kWrite);
-  ASSERT_TRUE(store);
-  const auto first = ask(one, 1, store->get());
+  auto store = must(store::open_store(stored, store::StoreAccess::kWrite));
+  const auto first = ask(one, 1, store.get());
   const auto second = ask(one, 3);
-  const auto third = ask(one, 2, store->get());
+  const auto third = ask(one, 2, store.get());
   ASSERT_TRUE(first && second && third);
   const std::string text = advice_json(*first, "c.json").dump();
   EXPECT_EQ(text, advice_json(*second, "c.json").dump());
@@ -316,9 +305,8 @@ TEST_F(AnswerTest, axes_that_the_base_cannot_have_are_faults) {
   write_filler("short.csv", 20, 50us);
   Question one = question("short.csv");
   one.axes = {{"/fillers/7/memory", {"\"1GB\""}}, {"/training/jitter_cv", {"-1"}}};
-  const auto advice = ask(one);
-  ASSERT_FALSE(advice);
-  EXPECT_EQ(advice.error().size(), 2U) << text_of(advice.error());
+  const auto advice = error_of(ask(one));
+  EXPECT_EQ(advice.size(), 2U) << text_of(advice);
 }
 
 // Trials set "/fillers/0/memory" first, and "/fillers/fill/memory" is the same place.
@@ -341,29 +329,27 @@ TEST_F(AnswerTest, a_service_keeps_its_latency_under_other_seeds_as_often_as_sta
   set(online, {{"/fillers/0/mode", "online"}});
   online.limits = {0.95, 15ms};
   online.system.policies = {"mps", "stream_priority"};
-  const auto advice = ask(online);
-  ASSERT_TRUE(advice) << text_of(advice.error());
-  ASSERT_TRUE(advice->found.best);
-  EXPECT_GT(advice->found.best->result.gain, 0.1) << advice_text(*advice, "c.json");
+  const auto advice = must(ask(online));
+  ASSERT_TRUE(advice.found.best);
+  EXPECT_GT(advice.found.best->result.gain, 0.1) << advice_text(advice, "c.json");
   sweep::SharedWork shared(kConfigs + "/devices");
   TrialOptions options;
   options.config_folder = kConfigs;
   options.execute = {2, "again", kConfigs + "/devices", "test"};
-  Trials trials(advice->question, registry_, shared, {advice->alone.fillers, {0}}, options);
+  Trials trials(advice.question, registry_, shared, {advice.alone.fillers, {0}}, options);
   std::vector<Trial> again(20);
   for (std::size_t i = 0; i < again.size(); ++i) {
-    again[i].proposal = advice->found.best->proposal;
-    again[i].length = advice->found.length;
-    again[i].warmup = advice->found.warmup;
+    again[i].proposal = advice.found.best->proposal;
+    again[i].length = advice.found.length;
+    again[i].warmup = advice.found.warmup;
     again[i].seed = 1000 + i;
   }
-  const auto results = trials.run(again);
-  ASSERT_TRUE(results);
-  const auto broke = std::ranges::count_if(*results, [&](const TrialResult& result) {
+  const auto results = must(trials.run(again));
+  const auto broke = std::ranges::count_if(results, [&](const TrialResult& result) {
     return violation(result, online.limits) > 0;
   });
   // Stated: one in seven. More than 6 of 20 would have a chance of 2 %.
-  EXPECT_LE(broke, 6) << advice_text(*advice, "c.json");
+  EXPECT_LE(broke, 6) << advice_text(advice, "c.json");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/policy/parameter_check.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::advise {
 namespace {
@@ -33,19 +34,17 @@ std::string fault_of(const std::string& keys) {
 }
 
 TEST(question, has_defaults) {
-  const auto question = parsed("");
-  ASSERT_TRUE(question);
-  EXPECT_EQ(question->limits.keep, 0.98);
-  EXPECT_EQ(question->limits.p95, std::nullopt);
-  EXPECT_EQ(question->budget, Duration{std::chrono::seconds(60)});
-  EXPECT_TRUE(question->system.has(policy::SystemFeature::kMig));
+  const auto question = must(parsed(""));
+  EXPECT_EQ(question.limits.keep, 0.98);
+  EXPECT_EQ(question.limits.p95, std::nullopt);
+  EXPECT_EQ(question.budget, Duration{std::chrono::seconds(60)});
+  EXPECT_TRUE(question.system.has(policy::SystemFeature::kMig));
 }
 
 TEST(question, knows_what_the_system_has) {
-  const auto question = parsed(R"("can": ["mps", "mig"], "policies": ["mps"])");
-  ASSERT_TRUE(question);
-  EXPECT_TRUE(question->system.has(policy::SystemFeature::kMps));
-  EXPECT_FALSE(question->system.has(policy::SystemFeature::kDriverPatch));
+  const auto question = must(parsed(R"("can": ["mps", "mig"], "policies": ["mps"])"));
+  EXPECT_TRUE(question.system.has(policy::SystemFeature::kMps));
+  EXPECT_FALSE(question.system.has(policy::SystemFeature::kDriverPatch));
 }
 
 TEST(question, faults_say_what_would_do) {
@@ -97,9 +96,8 @@ TEST(question, latencies_are_scaled_together) {
 
 TEST(question, a_run_config_is_told_apart) {
   const std::string path = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/runs/example.json";
-  const auto question = read_question(path, policies::builtin_policies());
-  ASSERT_FALSE(question);
-  EXPECT_THAT(question.error().front().text(), HasSubstr("\"base\": \"example.json\""));
+  const auto question = error_of(read_question(path, policies::builtin_policies()));
+  EXPECT_THAT(question.front().text(), HasSubstr("\"base\": \"example.json\""));
 }
 
 TEST(question, a_load_above_all_that_is_served_is_refused) {
@@ -112,10 +110,9 @@ TEST(question, a_load_above_all_that_is_served_is_refused) {
 }
 
 TEST(question, example_is_read_with_its_base) {
-  const auto question = read_question(kExample, policies::builtin_policies());
-  ASSERT_TRUE(question) << question.error().front().text();
-  EXPECT_THAT(question->base, HasSubstr("traces/samples/training"));
-  EXPECT_EQ(question->axes.size(), 1U);
+  const auto question = must(read_question(kExample, policies::builtin_policies()));
+  EXPECT_THAT(question.base, HasSubstr("traces/samples/training"));
+  EXPECT_EQ(question.axes.size(), 1U);
 }
 
 using namespace std::chrono_literals;

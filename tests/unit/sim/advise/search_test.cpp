@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "sim/policy/declare.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::advise {
 namespace {
@@ -168,11 +169,10 @@ TEST(search, recommends_nothing_that_cannot_be_had_and_says_what_that_would_gain
 
 TEST(search, says_what_is_least_beyond_limits_that_nothing_keeps) {
   Landscape land({{"bad", 0.9, 0.5}, {"less_bad", 0.9, 0.7}});
-  const auto found = land.search(options_of({0.98, {}}));
-  ASSERT_TRUE(found);
-  EXPECT_FALSE(found->best);
-  ASSERT_TRUE(found->least);
-  EXPECT_EQ(found->least->proposal.policy->name, "less_bad");
+  const auto found = must(land.search(options_of({0.98, {}})));
+  EXPECT_FALSE(found.best);
+  ASSERT_TRUE(found.least);
+  EXPECT_EQ(found.least->proposal.policy->name, "less_bad");
 }
 
 // Half of the seeds lose 3 % of training: a setting that gains less and holds under all is taken.
@@ -447,13 +447,12 @@ TEST(search, names_policies_that_the_budget_does_not_reach) {
   options.full = {10s, 2s, 1s, 1};
   options.confirmed_at = ConfirmedAt::kAffordedLength;
   options.events = 8 * 1e4;
-  const auto found = land.search(options);
-  ASSERT_TRUE(found);
-  EXPECT_GT(found->needed_events, options.events);
-  EXPECT_LE(found->events, options.events);
-  EXPECT_TRUE(found->exhausted);
-  ASSERT_EQ(found->unafforded.size(), 10U);
-  for (const Unafforded& policy : found->unafforded) EXPECT_GE(policy.events, 1e4);
+  const auto found = must(land.search(options));
+  EXPECT_GT(found.needed_events, options.events);
+  EXPECT_LE(found.events, options.events);
+  EXPECT_TRUE(found.exhausted);
+  ASSERT_EQ(found.unafforded.size(), 10U);
+  for (const Unafforded& policy : found.unafforded) EXPECT_GE(policy.events, 1e4);
 }
 
 TEST(search, ends_when_it_is_stopped_with_what_it_has) {

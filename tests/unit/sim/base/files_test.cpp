@@ -13,6 +13,7 @@
 #include "sim/base/csv_table.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/base/output_file.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim {
 namespace {
@@ -20,19 +21,17 @@ namespace {
 using ::testing::StartsWith;
 
 TEST(input_file, is_read_to_its_last_byte) {
-  const auto folder = ScratchFolder::make(::testing::TempDir(), "input-file");
-  ASSERT_TRUE(folder);
+  const auto folder = must(ScratchFolder::make(::testing::TempDir(), "input-file"));
   std::string text = "a\0b\r\n";
   text += std::string(std::size_t{200'000}, 'x');  // more than three blocks of 64 KiB
-  const std::string path = (*folder)->path() + "/text";
+  const std::string path = folder->path() + "/text";
   ASSERT_TRUE(write_whole_file(path, text));
   EXPECT_EQ(read_text_file(path).value(), text);
 }
 
 TEST(input_file, is_read_without_its_byte_order_mark) {
-  const auto folder = ScratchFolder::make(::testing::TempDir(), "input-file");
-  ASSERT_TRUE(folder);
-  const std::string path = (*folder)->path() + "/text";
+  const auto folder = must(ScratchFolder::make(::testing::TempDir(), "input-file"));
+  const std::string path = folder->path() + "/text";
   ASSERT_TRUE(write_whole_file(path, "\xEF\xBB\xBFName,\xEF\xBB\xBF\n"));
   EXPECT_EQ(read_text_file(path).value(), "Name,\xEF\xBB\xBF\n");  // only the first is one
 }
@@ -77,13 +76,12 @@ class OutputFileTest : public testing::Test {
 };
 
 TEST_F(OutputFileTest, has_its_name_once_it_is_whole) {
-  auto file = OutputFile::create(path("a.txt"));
-  ASSERT_TRUE(file);
-  file->stream() << "half";
+  auto file = must(OutputFile::create(path("a.txt")));
+  file.stream() << "half";
   EXPECT_FALSE(fs::exists(path("a.txt")));
   EXPECT_TRUE(fs::exists(path("a.txt.partial")));
-  file->stream() << " and half";
-  ASSERT_TRUE(file->finish());
+  file.stream() << " and half";
+  ASSERT_TRUE(file.finish());
   EXPECT_EQ(read("a.txt"), "half and half");
   EXPECT_EQ(files(), 1U);
 }
@@ -91,9 +89,8 @@ TEST_F(OutputFileTest, has_its_name_once_it_is_whole) {
 TEST_F(OutputFileTest, leaves_what_was_there_until_then) {
   ASSERT_TRUE(write_whole_file(path("a.txt"), "old"));
   {
-    auto file = OutputFile::create(path("a.txt"));
-    ASSERT_TRUE(file);
-    file->stream() << "new";
+    auto file = must(OutputFile::create(path("a.txt")));
+    file.stream() << "new";
   }
   EXPECT_EQ(read("a.txt"), "old");
   EXPECT_EQ(files(), 1U);
@@ -101,9 +98,8 @@ TEST_F(OutputFileTest, leaves_what_was_there_until_then) {
 
 // A device is no file that could be renamed; this one is a disk without room.
 TEST_F(OutputFileTest, says_that_there_is_no_room) {
-  const auto written = write_whole_file("/dev/full", "text");
-  ASSERT_FALSE(written);
-  EXPECT_THAT(written.error().text(), HasSubstr("/dev/full: cannot be written: No space left"));
+  const auto written = error_of(write_whole_file("/dev/full", "text"));
+  EXPECT_THAT(written.text(), HasSubstr("/dev/full: cannot be written: No space left"));
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
@@ -172,9 +168,7 @@ TEST(NaturalOrder, FoldersCompareBeforeWhatIsInThem) {
 // Tables of measurements: cells by column name, quotes, faults with their line.
 
 CsvTable table_from(std::string_view text) {
-  auto table = CsvTable::parse(text, "t.csv");
-  EXPECT_TRUE(table) << table.error().text();
-  return *std::move(table);
+  return must(CsvTable::parse(text, "t.csv"));
 }
 
 TEST(CsvTable, ReadsCellsByColumnName) {

@@ -24,11 +24,12 @@ std::vector<std::string> texts_of(const Errors& errors) {
   return out;
 }
 
-TEST(JsonFaults, AllFaultsOfAFileAreReportedAtOnce) {
+struct JsonFaults : testing::Test { Errors errors; };
+
+TEST_F(JsonFaults, AllFaultsOfAFileAreReportedAtOnce) {
   const JsonDocument document = parsed(R"({
     "name": 5, "sms": 0, "share": 2, "slice": 5, "memory": "3 GB", "colour": "gren",
     "gpu": {"clok": 1}, "list": [1, "x"]})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_EQ(root.text("name", "fallback"), "fallback");
   EXPECT_EQ(root.integer<std::uint32_t>("sms", {1, 1024}), 1U);  // the least of the range
@@ -57,9 +58,8 @@ TEST(JsonFaults, AllFaultsOfAFileAreReportedAtOnce) {
 }
 
 // A fault of the key that a text stands for is the element's.
-TEST(JsonFaults, ATextMayStandForAnObject) {
+TEST_F(JsonFaults, ATextMayStandForAnObject) {
   const JsonDocument document = parsed(R"({"a": ["x", {"name": "y", "nam": 1}, 5, {}]})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   std::vector<ObjectReader> elements = root.children_or_texts("a", "name");
   ASSERT_EQ(elements.size(), 3U);
@@ -78,10 +78,9 @@ TEST(JsonFaults, ATextMayStandForAnObject) {
                           "Known: name"));
 }
 
-TEST(JsonFaults, WrongKindsAreNamed) {
+TEST_F(JsonFaults, WrongKindsAreNamed) {
   const JsonDocument document =
       parsed(R"({"a": null, "b": true, "c": [1, 2], "d": {}, "e": 1.5, "f": 300, "g": [{}, 4]})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   (void)root.text("a");
   (void)root.integer<int>("b");
@@ -105,9 +104,8 @@ TEST(JsonFaults, WrongKindsAreNamed) {
 }
 
 // A negative number asks where counts begin.
-TEST(JsonFaults, RangesOfCountsNameTheirFloor) {
+TEST_F(JsonFaults, RangesOfCountsNameTheirFloor) {
   const JsonDocument document = parsed(R"({"a": -1, "b": -2})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   (void)root.integer<std::uint32_t>("a", {0, 65'536});
   (void)root.integer<std::uint64_t>("b");
@@ -117,9 +115,8 @@ TEST(JsonFaults, RangesOfCountsNameTheirFloor) {
                           "run.json: /b: found the number -2; expected an integer of at least 0"));
 }
 
-TEST(JsonFaults, ReadersOfAnAbsentChildAreSilent) {
+TEST_F(JsonFaults, ReadersOfAnAbsentChildAreSilent) {
   const JsonDocument document = parsed(R"({"gpu": 4})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   ObjectReader gpu = root.child("gpu");
   EXPECT_FALSE(gpu.present());
@@ -131,17 +128,15 @@ TEST(JsonFaults, ReadersOfAnAbsentChildAreSilent) {
               ElementsAre("run.json: /gpu: found the number 4; expected an object"));
 }
 
-TEST(JsonFaults, ARootThatIsNotAnObjectIsAFault) {
+TEST_F(JsonFaults, ARootThatIsNotAnObjectIsAFault) {
   const JsonDocument document = parsed("[1, 2, 3]");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_FALSE(root.present());
   EXPECT_THAT(texts_of(errors), ElementsAre("run.json: found a list of 3; expected an object"));
 }
 
-TEST(JsonFaults, DuplicateKeysAreFaultsWithTheirObject) {
+TEST_F(JsonFaults, DuplicateKeysAreFaultsWithTheirObject) {
   const JsonDocument document = parsed(R"({"a": [{"x": 1, "x": 2, "x": 3}], "b": 1, "b": 1})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_THAT(texts_of(errors),
               ElementsAre("run.json: /a/0: key \"x\" stands more than once in this object",
@@ -149,23 +144,22 @@ TEST(JsonFaults, DuplicateKeysAreFaultsWithTheirObject) {
   EXPECT_EQ(root.children("a").at(0).integer<int>("x"), 1);  // the first counts
 }
 
-TEST(JsonFaults, SyntaxErrorsGiveLineAndColumn) {
+TEST_F(JsonFaults, SyntaxErrorsGiveLineAndColumn) {
   const auto document = error_of(JsonDocument::parse("{\n  \"a\": 1,\n  \"b\" 2\n}", "run.json"));
   ASSERT_EQ(document.size(), 1U);
   EXPECT_EQ(document[0].place, "line 3, column 7");
   EXPECT_THAT(document[0].message, HasSubstr("expected ':'"));
 }
 
-TEST(JsonFaults, AFileThatIsNotThereIsAFault) {
+TEST_F(JsonFaults, AFileThatIsNotThereIsAFault) {
   EXPECT_EQ(error_of(JsonDocument::load_file("no/such/file.json"))[0].text(),
             "no/such/file.json: no such file");
   EXPECT_THAT(error_of(JsonDocument::load_file(::testing::TempDir()))[0].message,
               HasSubstr("not a regular file"));
 }
 
-TEST(JsonFaults, ACallersOwnFaultHasTheKeysPlace) {
+TEST_F(JsonFaults, ACallersOwnFaultHasTheKeysPlace) {
   const JsonDocument document = parsed(R"({"jobs": [{"a": 1}]})");
-  Errors errors;
   ObjectReader job = document.root(errors).children("jobs").at(0);
   job.fault("a", "too odd");
   job.fault("", "too even");
@@ -173,9 +167,8 @@ TEST(JsonFaults, ACallersOwnFaultHasTheKeysPlace) {
               ElementsAre("run.json: /jobs/0/a: too odd", "run.json: /jobs/0: too even"));
 }
 
-TEST(JsonFaults, ReadingAKeyTwiceDeclaresItOnce) {
+TEST_F(JsonFaults, ReadingAKeyTwiceDeclaresItOnce) {
   const JsonDocument document = parsed(R"({"gpu": {"a": 1, "b": 2}})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_EQ(root.child("gpu").integer<int>("a"), 1);
   EXPECT_EQ(root.child("gpu").integer<int>("b"), 2);
@@ -233,10 +226,9 @@ TEST(JsonHostile, SixtyFourLevelsAreReadAndSixtyFiveRefused) {
 TEST(JsonHostile, MessagesAboutHugeNamesAreShort) {
   const std::string huge(1000000, 'n');
   const auto document =
-      JsonDocument::parse("{\"" + huge + "\": 1, \"t\": \"" + huge + "\"}", "huge.json");
-  ASSERT_TRUE(document);
+      must(JsonDocument::parse("{\"" + huge + "\": 1, \"t\": \"" + huge + "\"}", "huge.json"));
   Errors errors;
-  ObjectReader root = document->root(errors);
+  ObjectReader root = document.root(errors);
   (void)root.flag("t");
   root.finish();
   ASSERT_EQ(errors.size(), 2U);
@@ -248,10 +240,9 @@ TEST(JsonHostile, MessagesAboutHugeNamesAreShort) {
 TEST(JsonHostile, AFloodOfFaultsEndsAfterAHundred) {
   std::string text = "{\"a\": 0";
   for (int i = 0; i < 100000; ++i) text += ", \"k" + std::to_string(i) + "\": 0, \"a\": 0";
-  const auto document = JsonDocument::parse(text + "}", "flood.json");
-  ASSERT_TRUE(document);
+  const auto document = must(JsonDocument::parse(text + "}", "flood.json"));
   Errors errors;
-  ObjectReader root = document->root(errors);
+  ObjectReader root = document.root(errors);
   root.finish();
   ASSERT_EQ(errors.size(), 101U);
   EXPECT_THAT(errors.back().message, HasSubstr("more faults follow"));
@@ -260,10 +251,9 @@ TEST(JsonHostile, AFloodOfFaultsEndsAfterAHundred) {
 TEST(JsonHostile, NumbersBeyondTheTypesAreRefused) {
   EXPECT_FALSE(JsonDocument::parse(R"({"a": 1e999})", "n.json"));
   EXPECT_FALSE(JsonDocument::parse(R"({"a": NaN})", "n.json"));
-  const auto document = JsonDocument::parse(R"({"a": 18446744073709551616})", "n.json");
-  ASSERT_TRUE(document);
+  const auto document = must(JsonDocument::parse(R"({"a": 18446744073709551616})", "n.json"));
   Errors errors;
-  (void)document->root(errors).integer<unsigned long>("a");
+  (void)document.root(errors).integer<unsigned long>("a");
   ASSERT_EQ(errors.size(), 1U);
 }
 

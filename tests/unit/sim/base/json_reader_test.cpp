@@ -21,12 +21,13 @@ enum class Mode : std::uint8_t { kSpatial, kTimeSliced };
 constexpr std::array kModes{Choice<Mode>{"spatial", Mode::kSpatial},
                             Choice<Mode>{"time_sliced", Mode::kTimeSliced}};
 
-TEST(JsonReader, ReadsEveryTypeOfValue) {
+struct JsonReader : testing::Test { Errors errors; };
+
+TEST_F(JsonReader, ReadsEveryTypeOfValue) {
   const JsonDocument document = parsed(R"({
     "name": "h100", "sms": 132, "offset": -7, "seed": 18446744073709551615, "share": 0.25,
     "whole": 3, "on": true, "slice": "1.024ms", "memory": "80GiB", "bandwidth": "3.35TB/s",
     "mode": "time_sliced"})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_EQ(root.text("name"), "h100");
   EXPECT_EQ(root.integer<std::uint32_t>("sms", {1, 1024}), 132U);
@@ -43,11 +44,10 @@ TEST(JsonReader, ReadsEveryTypeOfValue) {
   EXPECT_THAT(errors, IsEmpty());
 }
 
-TEST(JsonReader, IntegersMayBeWrittenAsExactFloats) {
+TEST_F(JsonReader, IntegersMayBeWrittenAsExactFloats) {
   const JsonDocument document =
       parsed(R"({"a": 1e1, "b": -20.0, "c": 9007199254740991.0, "d": 9007199254740992.0,
                  "e": -1.0, "f": 1e300})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_EQ(root.integer<std::uint32_t>("a"), 10U);
   EXPECT_EQ(root.integer<int>("b"), -20);
@@ -59,9 +59,8 @@ TEST(JsonReader, IntegersMayBeWrittenAsExactFloats) {
   EXPECT_EQ(errors.size(), 3U);
 }
 
-TEST(JsonReader, AFallbackMakesAKeyOptional) {
+TEST_F(JsonReader, AFallbackMakesAKeyOptional) {
   const JsonDocument document = parsed("{}");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_EQ(root.text("name", "none"), "none");
   EXPECT_EQ(root.integer<std::uint32_t>("sms", {1, 1024}, 80), 80U);
@@ -77,10 +76,9 @@ TEST(JsonReader, AFallbackMakesAKeyOptional) {
   EXPECT_THAT(errors, IsEmpty());
 }
 
-TEST(JsonReader, ReadsLists) {
+TEST_F(JsonReader, ReadsLists) {
   const JsonDocument document =
       parsed(R"({"a": ["x", "y"], "b": [1, 2.5], "c": [3, 4], "d": ["1us"], "e": [-1], "f": []})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_THAT(root.texts("a"), ElementsAre("x", "y"));
   EXPECT_THAT(root.numbers("b", {}), ElementsAre(1.0, 2.5));
@@ -92,9 +90,8 @@ TEST(JsonReader, ReadsLists) {
   EXPECT_THAT(errors, IsEmpty());
 }
 
-TEST(JsonReader, ReadsChildrenAndKnowsWhereTheyStand) {
+TEST_F(JsonReader, ReadsChildrenAndKnowsWhereTheyStand) {
   const JsonDocument document = parsed(R"({"jobs": [{"n": 1}, {"n": 2}], "a/b~": {"x": 3}})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   auto jobs = root.children("jobs");
   ASSERT_EQ(jobs.size(), 2U);
@@ -108,9 +105,8 @@ TEST(JsonReader, ReadsChildrenAndKnowsWhereTheyStand) {
   EXPECT_THAT(errors, IsEmpty());
 }
 
-TEST(JsonReader, AKeyMayBeTextOrAnObject) {
+TEST_F(JsonReader, AKeyMayBeTextOrAnObject) {
   const JsonDocument document = parsed(R"({"a": "text", "b": {"x": 1}, "c": [1], "d": null})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_EQ(root.kind("a"), JsonKind::kText);
   EXPECT_EQ(root.kind("b"), JsonKind::kObject);
@@ -125,16 +121,14 @@ TEST(JsonReader, AKeyMayBeTextOrAnObject) {
   EXPECT_THAT(errors, IsEmpty());
 }
 
-TEST(JsonReader, RawTextIsCompactJson) {
+TEST_F(JsonReader, RawTextIsCompactJson) {
   const JsonDocument document = parsed(R"({"v": [1, -2, 2.5, "q\"\n", true, null, {"k": []}]})");
-  Errors errors;
   EXPECT_EQ(document.root(errors).raw("v"), R"([1,-2,2.5,"q\"\n",true,null,{"k":[]}])");
 }
 
-TEST(JsonReader, AScalarIsWhatWasWritten) {
+TEST_F(JsonReader, AScalarIsWhatWasWritten) {
   const JsonDocument document = parsed(
       R"({"a": true, "b": 7, "c": -7, "d": 7.0, "e": "7", "f": [7], "g": 18446744073709551615})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_EQ(root.scalar("a"), JsonScalar(true));
   EXPECT_EQ(root.scalar("b"), JsonScalar(std::int64_t{7}));
@@ -147,13 +141,12 @@ TEST(JsonReader, AScalarIsWhatWasWritten) {
   EXPECT_THAT(errors, IsEmpty());
 }
 
-TEST(JsonReader, LoadsAFile) {
+TEST_F(JsonReader, LoadsAFile) {
   const std::string path = ::testing::TempDir() + "json_reader_test.json";
   std::ofstream(path) << R"({"n": 1})";
   const auto document = JsonDocument::load_file(path);
   ASSERT_TRUE(document);
   EXPECT_EQ(document->file(), path);
-  Errors errors;
   EXPECT_EQ(document->root(errors).integer<int>("n"), 1);
 }
 
@@ -235,9 +228,8 @@ TEST(ReadRecorder, ChoicesAndTheirDefaultsAreNames) {
   EXPECT_THAT(lines.defaults, ElementsAre(JsonDefault(std::string("large"))));
 }
 
-TEST(JsonReader, TheRootMayNameItsSchemaAndNobodyElse) {
+TEST_F(JsonReader, TheRootMayNameItsSchemaAndNobodyElse) {
   const JsonDocument document = parsed(R"({"$schema": "run.schema.json", "a": {"$schema": "x"}})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_TRUE(root.child("a").present());
   EXPECT_THAT(root.keys(), ElementsAre("a"));
@@ -245,17 +237,16 @@ TEST(JsonReader, TheRootMayNameItsSchemaAndNobodyElse) {
   EXPECT_THAT(faults_of(errors), ElementsAre("/a/$schema: unknown key \"$schema\"; known: none"));
 }
 
-TEST(JsonReader, ASchemaThatIsNoTextIsAFault) {
+TEST_F(JsonReader, ASchemaThatIsNoTextIsAFault) {
   const JsonDocument document = parsed(R"({"$schema": 5})");
-  Errors errors;
   document.root(errors).finish();
   EXPECT_THAT(faults_of(errors), ElementsAre("/$schema: found the number 5; expected text"));
 }
 
-TEST(JsonReader, OneOfSeveralKeysIsExpected) {
-  const auto faults = [](std::string_view text) {
+TEST_F(JsonReader, OneOfSeveralKeysIsExpected) {
+  const auto faults = [&](std::string_view text) {
     const JsonDocument document = parsed(text);
-    Errors errors;
+    errors.clear();
     ObjectReader root = document.root(errors);
     root.one_of({"a", "b", "c"});
     root.finish();
@@ -269,9 +260,8 @@ TEST(JsonReader, OneOfSeveralKeysIsExpected) {
               ElementsAre(R"(: found all of "a" and "b" and "c"; expected one of them)"));
 }
 
-TEST(JsonReader, ARequiredKeyMayHaveItsOwnMessageAndATextItsOneValue) {
+TEST_F(JsonReader, ARequiredKeyMayHaveItsOwnMessageAndATextItsOneValue) {
   const JsonDocument document = parsed(R"({"unit": "ms"})");
-  Errors errors;
   ObjectReader root = document.root(errors);
   EXPECT_FALSE(root.require("source", "where is it from?"));
   root.expect("unit", "s");

@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "sim/base/json_reader.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim {
 
 inline JsonDocument parsed(std::string_view text) {
-  auto document = JsonDocument::parse(text, "run.json");
-  EXPECT_TRUE(document) << document.error().front().text();
-  return std::move(*document);
+  return must(JsonDocument::parse(text, "run.json"));
 }
 
 }  // namespace bubblesim

@@ -4,14 +4,13 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sim/base/input_file.hpp"
 #include "sim/hardware/cluster_spec.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/hardware/power_spec.hpp"
@@ -24,8 +23,7 @@ namespace {
 using ::testing::ElementsAre, ::testing::HasSubstr;
 
 std::string h100_text() {
-  std::ifstream in(std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices/h100.json");
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return read_text_file(BUBBLESIM_SOURCE_DIR "/configs/devices/h100.json").value();
 }
 
 // The line of a key, replaced.
@@ -192,10 +190,9 @@ TEST(PowerSpec, AMeasuredStageIsMet) {
 }
 
 TEST(PowerSpec, EveryDeviceWithPowerReachesItsLimitAtTheFullClock) {
-  const auto devices = read_device_folder(kDeviceFolder);
-  ASSERT_TRUE(devices.has_value());
+  const auto devices = must(read_device_folder(kDeviceFolder));
   int known = 0;
-  for (const DeviceFile& device : *devices) {
+  for (const DeviceFile& device : devices) {
     const PowerSpec& spec = device.spec.power;
     if (!spec.known()) continue;
     ++known;
@@ -259,12 +256,11 @@ TEST(DeviceFiles, OccupancyLimitsAreThoseOfTheComputeCapability) {
 
 // AMD CDNA 3: 4 SIMDs of 8 waves of 64 threads, 512 KiB of registers, 64 KiB of local data share.
 TEST(DeviceFiles, AComputeUnitOfAmdIsAnSmOfWaves) {
-  const auto mi300x = find_gpu_spec("mi300x", kDeviceFolder);
-  ASSERT_TRUE(mi300x);
-  EXPECT_EQ(mi300x->sm.warp_size, 64U);
-  EXPECT_EQ(mi300x->sm.max_threads, 4U * 8 * 64);
-  EXPECT_EQ(mi300x->sm.registers * 4, 512U * 1024);
-  EXPECT_EQ(mi300x->sm.shared_memory_bytes, 64U * 1024);
+  const auto mi300x = must(find_gpu_spec("mi300x", kDeviceFolder));
+  EXPECT_EQ(mi300x.sm.warp_size, 64U);
+  EXPECT_EQ(mi300x.sm.max_threads, 4U * 8 * 64);
+  EXPECT_EQ(mi300x.sm.registers * 4, 512U * 1024);
+  EXPECT_EQ(mi300x.sm.shared_memory_bytes, 64U * 1024);
 }
 
 TEST(DeviceFiles, SmCountsMemoryAndBandwidthAreThoseOfTheDataSheets) {
@@ -380,16 +376,9 @@ std::vector<ClusterFile> shipped_clusters() {
   return {};
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 /// A shipped file with one piece of text replaced, as read; its faults in one string.
 std::string faults_after(const std::string& from, const std::string& to) {
-  std::string text = text_of(kConfigFolder + "/clusters/dgx-a100-80gb.json");
+  std::string text = read_text_file(kConfigFolder + "/clusters/dgx-a100-80gb.json").value_or("");
   const auto at = text.find(from);
   if (at == std::string::npos) return "not found: " + from;
   text.replace(at, from.size(), to);
@@ -415,27 +404,24 @@ TEST(ClusterFiles, EveryShippedFileLoadsAndNamesADeviceThatShips) {
 }
 
 TEST(ClusterFiles, AClusterIsFoundByIdAndByPath) {
-  const auto by_id = find_cluster_spec("a100-80gb-800g", kConfigFolder + "/clusters");
-  ASSERT_TRUE(by_id);
-  EXPECT_EQ(by_id->gpus_per_node, 8U);
-  EXPECT_EQ(by_id->nics.count, 4U);
-  EXPECT_EQ(by_id->nics.bandwidth, BytesPerSecond{24e9});
+  const auto by_id = must(find_cluster_spec("a100-80gb-800g", kConfigFolder + "/clusters"));
+  EXPECT_EQ(by_id.gpus_per_node, 8U);
+  EXPECT_EQ(by_id.nics.count, 4U);
+  EXPECT_EQ(by_id.nics.bandwidth, BytesPerSecond{24e9});
   EXPECT_TRUE(find_cluster_spec(kConfigFolder + "/clusters/selene.json", ""));
   const auto unknown = error_of(find_cluster_spec("selen", kConfigFolder + "/clusters"));
   EXPECT_NE(unknown.at(0).message.find("did you mean \"selene\"?"), std::string::npos);
 }
 
 TEST(ClusterFiles, NodesMayBeOverridden) {
-  const auto spec = find_cluster_spec("dgx-a100-80gb", kConfigFolder + "/clusters");
-  ASSERT_TRUE(spec);
-  EXPECT_EQ(with_nodes(*spec, 64).gpus(), 512U);
+  const auto spec = must(find_cluster_spec("dgx-a100-80gb", kConfigFolder + "/clusters"));
+  EXPECT_EQ(with_nodes(spec, 64).gpus(), 512U);
 }
 
 // A million up-links that share a leaf's bandwidth made iterations of an hour, without a word.
 TEST(ClusterFiles, ALeafHasNoMoreUplinksThanNicsBelowIt) {
-  const auto dgx = find_cluster_spec("dgx-a100-80gb", kConfigFolder + "/clusters");
-  ASSERT_TRUE(dgx);
-  const std::uint64_t nics = std::uint64_t{dgx->tree.nodes_per_leaf} * dgx->nics.count;
+  const auto dgx = must(find_cluster_spec("dgx-a100-80gb", kConfigFolder + "/clusters"));
+  const std::uint64_t nics = std::uint64_t{dgx.tree.nodes_per_leaf} * dgx.nics.count;
   const auto faults = [](std::uint64_t uplinks) {
     return faults_after("\"fat_tree\": {",
                         R"("fat_tree": {"placement": {"value": "planned", "source": "test"},

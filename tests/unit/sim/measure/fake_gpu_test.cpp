@@ -5,6 +5,7 @@
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/simulation.hpp"
 #include "sim/workload/lone_job.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/measure/plan_player.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
@@ -116,9 +117,8 @@ TEST(FakeGpu, EachRankOfTheSampleJobTakesWhatItTakesInTheSimulator) {
   const auto loaded = run::load_run(config, std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices");
   ASSERT_TRUE(loaded) << loaded.error().front().text();
   for (const std::uint32_t rank : {0U, 3U}) {
-    const auto single = run::lone_rank(*loaded, rank);
-    ASSERT_TRUE(single) << single.error().text();
-    expect_the_same(*single->training, single->device);
+    const auto single = must(run::lone_rank(*loaded, rank));
+    expect_the_same(*single.training, single.device);
   }
 }
 
@@ -161,16 +161,14 @@ void expect_the_same_shared(const policy::Sharing& sharing, std::int32_t priorit
   scenario.policy = &spec;
   scenario.parameters = &parameters;
   scenario.fillers = {0};
-  const auto expected = run::Simulation(loaded, scenario).run();
-  ASSERT_TRUE(expected) << expected.error().text();
+  const auto expected = must(run::Simulation(loaded, scenario).run());
 
-  const auto plans = job_plans(loaded, {.spec = &spec});
-  ASSERT_TRUE(plans) << plans.error().text();
-  const PlayedJob training{(*plans)[0].plan, 1000, false, 70ms};
-  const PlayedJob filler{(*plans)[1].plan, 1000, true, 70ms};
+  const auto plans = must(job_plans(loaded, {.spec = &spec}));
+  const PlayedJob training{plans[0].plan, 1000, false, 70ms};
+  const PlayedJob filler{plans[1].plan, 1000, true, 70ms};
   const auto played = play(loaded.device, {training, filler}, sharing, {{100, priority}, {100, 0}});
-  EXPECT_EQ(played[0].iterations, ends_of(expected->training.ranks.front().times));
-  const auto passes = expected->fillers.front().instances.front().passes;
+  EXPECT_EQ(played[0].iterations, ends_of(expected.training.ranks.front().times));
+  const auto passes = expected.fillers.front().instances.front().passes;
   EXPECT_GT(passes, 10U);
   EXPECT_EQ(played[1].passes.size(), passes);
 }
@@ -319,24 +317,20 @@ TEST(FakeGpu, RefusesMoreMemoryThanThereIs) {
 }
 
 TEST(FakeGpu, HasAPlaceForEachClientOnce) {
-  auto clock = capture::make_turn_clock();
-  ASSERT_TRUE(clock);
-  const auto part = (*clock)->join(capture::Turn::kControl);
+  auto clock = must(capture::make_turn_clock());
+  const auto part = clock->join(capture::Turn::kControl);
   const auto gpu = make_fake_gpu(workload::plain_gpu());
   capture::RigSetup setup;
   setup.jobs.push_back({job(0).plan, 100});
-  const auto address = gpu->begin(**clock, setup, {}, {});
-  ASSERT_TRUE(address);
-  const std::string name = address->substr(5);
-  const auto device = capture::open_fake_device(name, **clock, ClientId{0});
-  ASSERT_TRUE(device);
-  EXPECT_GT((*device)->resident_blocks(0), 0U);
-  const auto again = capture::open_fake_device(name, **clock, ClientId{0});
-  ASSERT_FALSE(again);
-  EXPECT_THAT(again.error().text(), HasSubstr("open already"));
-  EXPECT_THAT(capture::open_fake_device(name, **clock, ClientId{3}).error().text(),
+  const auto address = must(gpu->begin(*clock, setup, {}, {}));
+  const std::string name = address.substr(5);
+  const auto device = must(capture::open_fake_device(name, *clock, ClientId{0}));
+  EXPECT_GT(device->resident_blocks(0), 0U);
+  const auto again = error_of(capture::open_fake_device(name, *clock, ClientId{0}));
+  EXPECT_THAT(again.text(), HasSubstr("open already"));
+  EXPECT_THAT(capture::open_fake_device(name, *clock, ClientId{3}).error().text(),
               HasSubstr("no job of client 3"));
-  EXPECT_THAT(capture::open_fake_device("nobody", **clock, ClientId{0}).error().text(),
+  EXPECT_THAT(capture::open_fake_device("nobody", *clock, ClientId{0}).error().text(),
               HasSubstr("no fake GPU \"nobody\""));
 }
 

@@ -4,14 +4,22 @@
 
 #include <filesystem>
 
+#include "capture/clock/crew.hpp"
+#include "capture/clock/host_clock.hpp"
+#include "capture/replay/fake/fake_device.hpp"
 #include "capture/replay/job_files.hpp"
+#include "capture/replay/job_runner.hpp"
 #include "policies/builtin.hpp"
+#include "sim/measure/fake_gpu.hpp"
 #include "sim/measure/job_plans.hpp"
 #include "sim/measure/measure.hpp"
 #include "sim/program/rules.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
+#include "sim/run/simulation.hpp"
+#include "tests/fault.hpp"
 #include "tests/golden/filling/small_job.hpp"
+#include "tests/unit/sim/measure/plan_player.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
 
@@ -20,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using capture::JobPlan;
-using testing::AllOf, testing::ElementsAre, testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 using workload::ProgramMaker;
 
 run::LoadedRun lone(const std::vector<run::FillerConfig>& fillers) {
@@ -28,9 +36,7 @@ run::LoadedRun lone(const std::vector<run::FillerConfig>& fillers) {
 }
 
 std::string fault_of(const run::LoadedRun& run, const PlanSetup& setup = {}) {
-  const auto plans = job_plans(run, setup);
-  EXPECT_FALSE(plans);
-  return plans ? "" : plans.error().text();
+  return error_of(job_plans(run, setup)).text();
 }
 
 TEST(JobPlans, StepsAndOperationsAreTheProgramsOwn) {
@@ -74,9 +80,8 @@ TEST(JobPlans, StepsAndOperationsAreTheProgramsOwn) {
 // Rank 0 waits 1 ms for rank 1, then both exchange for 1 ms.
 TEST(JobPlans, TrainingIsALoopWhoseCollectivesWaitForNobody) {
   const run::LoadedRun run = lone({});
-  const auto job = training_plan(run, {});
-  ASSERT_TRUE(job) << job.error().text();
-  const JobPlan& plan = job->plan;
+  const auto job = must(training_plan(run, {}));
+  const JobPlan& plan = job.plan;
   EXPECT_EQ(plan.name, "training rank 0");
   EXPECT_EQ(plan.client, ClientId{0});
   ASSERT_EQ(plan.program.ops.size(), 4U);
@@ -93,10 +98,9 @@ TEST(JobPlans, TrainingIsALoopWhoseCollectivesWaitForNobody) {
 TEST(JobPlans, AStragglersOwnKernelsAreSlower) {
   run::LoadedRun run = lone({});
   run.config.training.stragglers = {{0, 1.5}};
-  const auto job = training_plan(run, {});
-  ASSERT_TRUE(job);
-  EXPECT_EQ(job->plan.program.ops[0].duration, 1500us);
-  EXPECT_EQ(job->plan.program.ops[2].duration, 2ms);
+  const auto job = must(training_plan(run, {}));
+  EXPECT_EQ(job.plan.program.ops[0].duration, 1500us);
+  EXPECT_EQ(job.plan.program.ops[2].duration, 2ms);
 }
 
 TEST(JobPlans, ReportWhatThePolicyNeeds) {
@@ -105,15 +109,14 @@ TEST(JobPlans, ReportWhatThePolicyNeeds) {
   spec.needs = {.bubbles = true, .completions = true};
   const schedule::BubbleTable bubbles{{3, {2ms, Bytes{5}, true}}};
   const std::vector<policy::ClientSharing> shares{{100, 7, 12}};
-  const auto job = training_plan(run, {&spec, &shares, &bubbles});
-  ASSERT_TRUE(job);
-  EXPECT_TRUE(job->plan.report_completions);
-  EXPECT_EQ(job->plan.priority, 7);
-  EXPECT_EQ(job->plan.sms, 12U);
-  ASSERT_EQ(job->plan.bubbles.size(), 1U);
-  EXPECT_EQ(job->plan.bubbles[0].after_op, 3U);
-  EXPECT_EQ(job->plan.bubbles[0].info.expected, 2ms);
-  EXPECT_TRUE(job->plan.bubbles[0].info.pipeline);
+  const auto job = must(training_plan(run, {&spec, &shares, &bubbles}));
+  EXPECT_TRUE(job.plan.report_completions);
+  EXPECT_EQ(job.plan.priority, 7);
+  EXPECT_EQ(job.plan.sms, 12U);
+  ASSERT_EQ(job.plan.bubbles.size(), 1U);
+  EXPECT_EQ(job.plan.bubbles[0].after_op, 3U);
+  EXPECT_EQ(job.plan.bubbles[0].info.expected, 2ms);
+  EXPECT_TRUE(job.plan.bubbles[0].info.pipeline);
   spec.needs.bubbles = false;
   EXPECT_TRUE(training_plan(run, {&spec, nullptr, &bubbles})->plan.bubbles.empty());
 }
@@ -123,9 +126,8 @@ TEST(JobPlans, RequestsArriveAsInASimulation) {
   run.config.fillers[0].batching.max_batch = 4;
   run.config.fillers[0].batching.max_wait = 1ms;
   run.config.fillers[0].batching.batch_cost = 0.5;
-  const auto jobs = job_plans(run, {});
-  ASSERT_TRUE(jobs) << jobs.error().text();
-  const capture::ServeMode& serve = *(*jobs)[1].plan.serve;
+  const auto jobs = must(job_plans(run, {}));
+  const capture::ServeMode& serve = *jobs[1].plan.serve;
   EXPECT_EQ(serve.batching.max_batch, 4U);
   EXPECT_EQ(serve.batching.max_wait, 1ms);
   EXPECT_EQ(serve.batching.batch_cost, 0.5);
@@ -133,22 +135,20 @@ TEST(JobPlans, RequestsArriveAsInASimulation) {
   EXPECT_LE(serve.arrivals.back(), 70ms);
   const policy::Registry registry = policies::builtin_policies();
   run.config.policies = {run::choice("mps", registry)};
-  const auto report = run::run_policies(run, registry, {});
-  ASSERT_TRUE(report) << report.error().text();
-  EXPECT_EQ(report->policies.front().fillers.front().requests_arrived, serve.arrivals.size());
+  const auto report = must(run::run_policies(run, registry, {}));
+  EXPECT_EQ(report.policies.front().fillers.front().requests_arrived, serve.arrivals.size());
 }
 
 TEST(JobPlans, AreFit) {
   const run::LoadedRun run = lone({run::online("service", 100), run::offline("batch")});
-  const auto jobs = job_plans(run, {});
-  ASSERT_TRUE(jobs);
-  for (const PlannedJob& job : *jobs) {
+  const auto jobs = must(job_plans(run, {}));
+  for (const PlannedJob& job : jobs) {
     const auto read = capture::parse_job_plan(capture::job_plan_bytes(job.plan), "plan");
     EXPECT_TRUE(read) << read.error().front().text();
   }
-  EXPECT_EQ((*jobs)[2].plan.client, ClientId{2});
-  EXPECT_FALSE((*jobs)[2].plan.serve->online);
-  EXPECT_EQ((*jobs)[2].plan.role, policy::Role::kOffline);
+  EXPECT_EQ(jobs[2].plan.client, ClientId{2});
+  EXPECT_FALSE(jobs[2].plan.serve->online);
+  EXPECT_EQ(jobs[2].plan.role, policy::Role::kOffline);
 }
 
 TEST(JobPlans, WhatARealGpuCannotRunIsNamed) {
@@ -276,6 +276,72 @@ TEST(Measurable, PowerIsTheAdministrators) {
   EXPECT_THAT(texts(check_measurable(pair, registry, {})),
               testing::ElementsAre(testing::HasSubstr("/power: a GPU's cap and clock are set by "
                                                       "its administrator (nvidia-smi -pl, -lgc)")));
+}
+
+// The job runner of a rig on the fake GPU, without gate: a rank of the sample job takes what it
+// takes in the simulator, and a service serves what it serves there.
+
+/// One job on a GPU of its own.
+capture::JobRecord run_alone(const hardware::GpuSpec& spec, const capture::JobPlan& plan) {
+  auto made = capture::make_turn_clock();
+  EXPECT_TRUE(made);
+  capture::HostClock& clock = **made;
+  const auto part = clock.join(capture::Turn::kControl);
+  const auto gpu = make_fake_gpu(spec);
+  capture::RigSetup setup;
+  setup.jobs.push_back({plan, 100});
+  const auto address = gpu->begin(clock, setup, {}, {});
+  EXPECT_TRUE(address);
+  capture::Crew crew(clock);
+  crew.start(capture::Turn::kDevice, [&] { gpu->run(); });
+  capture::ReplayEnd end;
+  {
+    auto device = capture::open_fake_device(address->substr(5), clock, plan.client);
+    EXPECT_TRUE(device);
+    capture::JobRunner runner(plan, {&clock, device->get(), nullptr, {}, {}});
+    const auto ready = runner.prepare({});
+    EXPECT_TRUE(ready);
+    end = runner.run(clock.now() + 1ms);
+  }
+  gpu->stop();
+  crew.wait();
+  EXPECT_FALSE(end.fault) << end.fault->text();
+  return end.record;
+}
+
+TEST(JobRunnerOnTheFakeGpu, ARankTakesWhatItTakesInTheSimulator) {
+  run::RunConfig config;
+  config.file = "run.json";
+  config.iterations = 6;
+  config.training.traces = {std::string(BUBBLESIM_SOURCE_DIR) + "/traces/samples/training"};
+  const auto loaded = run::load_run(config, std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices");
+  ASSERT_TRUE(loaded) << loaded.error().front().text();
+  const auto single = must(run::lone_rank(*loaded, 1));
+  const auto expected = must(run::Simulation(single, {}).run());
+  const auto job = must(training_plan(single, {}));
+  const capture::JobRecord record = run_alone(single.device, job.plan);
+  EXPECT_EQ(record.iterations, ends_of(expected.training.ranks.front().times));
+}
+
+// Requests that arrive when they do in the simulation wait and are served as long as there.
+TEST(JobRunnerOnTheFakeGpu, AServiceServesWhatItServesInTheSimulator) {
+  run::LoadedRun loaded = *run::lone_rank(run::small_run({run::online("service", 1500)}), 0);
+  loaded.config.fillers[0].batching.max_batch = 3;
+  loaded.config.fillers[0].batching.max_wait = 400us;
+  loaded.config.fillers[0].batching.batch_cost = 0.25;
+  run::RunScenario scenario;
+  scenario.training = false;
+  scenario.fillers = {0};
+  const auto simulated = must(run::Simulation(loaded, scenario).run());
+  const observe::FillerResult& expected = simulated.fillers.front();
+  const auto job = must(filler_plan(loaded, 0, ClientId{1}, {}));
+  const capture::JobRecord record = run_alone(loaded.device, job.plan);
+  std::vector<Duration> latencies;
+  for (const capture::RequestRecord& request : record.requests) {
+    if (request.end <= 70ms) latencies.push_back(request.end - request.arrival);
+  }
+  EXPECT_GT(latencies.size(), 30U);
+  EXPECT_EQ(latencies, expected.latency.samples());
 }
 
 }  // namespace

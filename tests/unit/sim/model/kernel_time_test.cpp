@@ -231,10 +231,9 @@ bool has_efficiency(const std::string& device) {
 
 // Devices of traces alone have none: nothing is synthesised on them.
 TEST(EfficiencyFile, each_is_a_device_s_and_reads) {
-  const auto devices = hardware::read_device_folder(kConfigs + "/devices");
-  ASSERT_TRUE(devices);
+  const auto devices = must(hardware::read_device_folder(kConfigs + "/devices"));
   std::size_t count = 0;
-  for (const auto& device : *devices) {
+  for (const auto& device : devices) {
     const auto found = find_efficiency(device.id, kConfigs + "/efficiency");
     ASSERT_EQ(found.has_value(), has_efficiency(device.id)) << device.id;
     if (!found) continue;
@@ -250,9 +249,8 @@ TEST(EfficiencyFile, each_is_a_device_s_and_reads) {
 
 // What kernels reach of DRAM stands in two files: of those that run together, and of one.
 TEST(EfficiencyFile, streams_reach_of_dram_what_the_device_says_within_a_tenth) {
-  const auto devices = hardware::read_device_folder(kConfigs + "/devices");
-  ASSERT_TRUE(devices);
-  for (const auto& device : *devices) {
+  const auto devices = must(hardware::read_device_folder(kConfigs + "/devices"));
+  for (const auto& device : devices) {
     if (!has_efficiency(device.id)) continue;
     const auto found = find_efficiency(device.id, kConfigs + "/efficiency");
     ASSERT_TRUE(found) << device.id;

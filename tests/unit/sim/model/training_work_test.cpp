@@ -11,7 +11,7 @@
 namespace bubblesim::model {
 namespace {
 
-using ::testing::Each, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // s = 1024, b = 2, h = 1024, a = 16: s b h = 2 Mi elements.
@@ -409,7 +409,7 @@ TEST(ImageWork, ResNetsBlocksAlikeShareOneKind) {
 }
 
 TEST(ImageWork, ARequestHasNoBackwardNoDropoutAndNoLoss) {
-  const ModelWork work = value(
+  const ModelWork work = must(
       forward_work(shipped("vgg19"), {}, Precision::kFp16, 8, 0, AttentionKernels::kFlash));
   for (const LayerWork& layer : work.kinds) {
     EXPECT_THAT(layer.input_grad, IsEmpty());

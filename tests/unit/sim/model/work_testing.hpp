@@ -11,6 +11,7 @@
 #include "sim/model/layer_work.hpp"
 #include "sim/model/model_spec.hpp"
 #include "sim/model/training_work.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::model {
 
@@ -32,15 +33,8 @@ inline TrainingShape run_of(std::uint32_t micro_batch, std::uint64_t sequence) {
   return shape;
 }
 
-template <class T>
-T value(Result<T> result) {
-  if (result) return std::move(*result);
-  ADD_FAILURE() << result.error().text();
-  return T{};
-}
-
 inline ModelWork train(const ModelSpec& model, const TrainingShape& shape, Split split = {}) {
-  return value(training_work(model, split, shape));
+  return must(training_work(model, split, shape));
 }
 
 inline LayerWork layer_of(const ModelWork& work, std::string_view kind) {

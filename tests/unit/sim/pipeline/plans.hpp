@@ -9,6 +9,7 @@
 
 #include "sim/pipeline/execute.hpp"
 #include "sim/pipeline/registry.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::pipeline {
 
@@ -22,9 +23,7 @@ inline ScheduleRequest request(std::uint32_t ranks, std::uint32_t micro_batches,
 }
 
 inline PlannedSchedule made(const std::string& name, const ScheduleRequest& request) {
-  auto plan = make_schedule(name, request);
-  EXPECT_TRUE(plan) << name << ": " << (plan ? "" : plan.error().text());
-  return plan ? *std::move(plan) : PlannedSchedule{};
+  return must(make_schedule(name, request));
 }
 
 inline UnitTimes times(std::int64_t f, std::int64_t i, std::int64_t w, std::int64_t p2p = 0) {
@@ -47,9 +46,7 @@ inline std::string text_of(const std::vector<Action>& actions) {
 }
 
 inline std::string refusal(const std::string& name, const ScheduleRequest& request) {
-  const auto plan = make_schedule(name, request);
-  EXPECT_FALSE(plan) << name << " was made";
-  return plan ? "" : plan.error().text();
+  return error_of(make_schedule(name, request)).text();
 }
 
 }  // namespace bubblesim::pipeline

@@ -3,6 +3,7 @@
 #include "sim/plugin/load_policies.hpp"
 #include "sim/plugin/policy_project.hpp"
 #include "sim/policy/declare.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::plugin {
 namespace {
@@ -10,23 +11,21 @@ namespace {
 using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
 
 TEST(PolicyProject, HasFourFilesNamedAfterThePolicy) {
-  const auto files = policy_project("token_gate");
-  ASSERT_TRUE(files.has_value());
+  const auto files = must(policy_project("token_gate"));
   std::vector<std::string> names;
-  for (const ProjectFile& file : *files) names.push_back(file.name);
+  for (const ProjectFile& file : files) names.push_back(file.name);
   EXPECT_EQ(names, (std::vector<std::string>{"CMakeLists.txt", "token_gate.cpp",
                                              "token_gate_test.cpp", "README.md"}));
 }
 
 TEST(PolicyProject, FillsInNameAndClassEverywhere) {
-  const auto files = policy_project("token_gate");
-  ASSERT_TRUE(files.has_value());
-  for (const ProjectFile& file : *files) {
+  const auto files = must(policy_project("token_gate"));
+  for (const ProjectFile& file : files) {
     EXPECT_THAT(file.text, AllOf(Not(HasSubstr("@NAME@")), Not(HasSubstr("@CLASS@")))) << file.name;
     EXPECT_THAT(file.text, HasSubstr("token_gate")) << file.name;
   }
-  EXPECT_THAT((*files)[1].text, HasSubstr("class TokenGate final : public Policy"));
-  EXPECT_THAT((*files)[1].text, HasSubstr("BUBBLESIM_POLICY_LIBRARY(token_gate_spec)"));
+  EXPECT_THAT(files[1].text, HasSubstr("class TokenGate final : public Policy"));
+  EXPECT_THAT(files[1].text, HasSubstr("BUBBLESIM_POLICY_LIBRARY(token_gate_spec)"));
 }
 
 TEST(PolicyProject, RefusesNamesThatAreNoIdentifiersAndNoFiles) {

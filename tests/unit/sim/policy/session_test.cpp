@@ -13,7 +13,7 @@
 namespace bubblesim::policy {
 namespace {
 
-using ::testing::ElementsAre, ::testing::IsEmpty;
+using ::testing::ElementsAre;
 
 using Log = std::vector<std::string>;
 

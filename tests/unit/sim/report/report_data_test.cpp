@@ -1,17 +1,60 @@
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
 
+#include "sim/base/json.hpp"
 #include "sim/report/report_axes.hpp"
 #include "sim/report/report_data.hpp"
-#include "tests/unit/sim/report/report_case.hpp"
+#include "sim/report/report_page.hpp"
+#include "sim/report/report_timeline.hpp"
+#include "tests/fault.hpp"
+#include "tests/temp_folder.hpp"
+#include "tests/unit/sim/store/sample_record.hpp"
 
 namespace bubblesim::report {
 namespace {
 
-using testing::ElementsAre, testing::HasSubstr, testing::IsEmpty;
+using testing::ElementsAre, testing::HasSubstr, testing::IsEmpty, testing::Not;
+
+// A store for one test, and runs in it with figures that the test chooses.
+class ReportCase : public testing::Test {
+ protected:
+  /// A run of one policy at a load and a seed, with its p95 latency and kept training throughput.
+  store::RunRecord run(std::uint64_t number, const std::string& policy, const std::string& load,
+                std::uint64_t seed, double p95, double kept) {
+    store::RunRecord record = store::sample_record(number);
+    record.rows.erase(record.rows.begin());
+    record.latencies.clear();
+    record.rows[0].policy = 0;
+    record.run.seed = seed;
+    record.run.settings = {{"/policies/0", '"' + policy + '"'}, {"/load", load}};
+    record.run.config = R"({"load":)" + load + R"(,"policies":[")" + policy + R"("]})";
+    set_cell(record, 0, "policy", policy);
+    set_cell(record, 0, "oracle", std::int64_t{policy == "ideal" ? 1 : 0});
+    set_cell(record, 0, "latency_p95_ms", p95);
+    set_cell(record, 0, "training_normalised_fraction", kept);
+    set_cell(record, 0, "losses", std::string());
+    return record;
+  }
+  void add(const store::RunRecord& record) { ASSERT_TRUE(store_->add({&record, 1})); }
+  [[nodiscard]] ReportData report(const ReportOptions& options = {}) {
+    return must(collect_report(*store_, options));
+  }
+
+  const TempFolder temp_;
+  const std::unique_ptr<store::ResultsStore> store_ =
+      must(store::open_store(temp_.path("results.db"), store::StoreAccess::kWrite));
+};
 using ReportOfAStore = ReportCase;
+using ReportPage = ReportCase;
+
+const ReportValue& figure(const ReportPoint& point, std::string_view column) {
+  return point.figures[metric_place(column)];
+}
 
 TEST(MeanOverSeeds, HasTheIntervalOfStudentsT) {
   // Mean 4, deviation 2; t of 2 degrees of freedom at 97.5 % is 4.302653.
@@ -163,9 +206,8 @@ TEST_F(ReportOfAStore, ABaselineThatIsNotThereIsAFault) {
   add(run(0, "exclusive", "1", 1, 10, 1.0));
   ReportOptions options;
   options.baseline = "exclusiv";
-  const auto data = collect_report(*store_, options);
-  ASSERT_FALSE(data);
-  EXPECT_THAT(data.error().text(), HasSubstr("exclusive"));
+  const auto data = error_of(collect_report(*store_, options));
+  EXPECT_THAT(data.text(), HasSubstr("exclusive"));
 }
 
 TEST_F(ReportOfAStore, WithoutRunsIsEmpty) {
@@ -258,6 +300,139 @@ TEST(ParetoFront, MoreOfBothMayBeBetter) {
   EXPECT_EQ(pareto_front(std::vector<TradePoint>{{0.9, 10}, {1.0, 2}, {0.8, 9}},
                          sweep::Better::kMore, sweep::Better::kMore),
             (Front{0, 1}));
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(ReportPage, HostileTextsCannotEndTheScript) {
+  const std::string hostile = "</script><script>alert(1)</script><!-- & ]]>";
+  store::RunRecord record = run(0, "mps", "1", 1, 10, 0.9);
+  record.sweep = hostile;
+  record.host = hostile;
+  record.run.settings.push_back({"/" + hostile, Json(hostile).dump()});
+  set_cell(record, 0, "filler", hostile);
+  add(record);
+  add(store::failed_record(1, hostile));
+  ReportData data = report();
+  data.title = hostile;
+  const std::string page = report_page(data);
+  EXPECT_EQ(count_of(page, "</script"), 2U);  // of the data and of the script
+  EXPECT_THAT(page, Not(HasSubstr("alert(1)</script>")));
+  EXPECT_THAT(page, HasSubstr("&lt;/script&gt;"));
+  const Json read = Json::parse(report_json(data));
+  EXPECT_EQ(read["hosts"][0], hostile);
+  EXPECT_EQ(read["title"], hostile);
+}
+
+TEST_F(ReportPage, NamesNoAddressAndAllowsItsOwnScriptOnly) {
+  add(run(0, "mps", "1", 1, 10, 0.9));
+  std::string page = report_page(report());
+  EXPECT_THAT(page, HasSubstr("default-src 'none'; style-src 'sha256-"));
+  EXPECT_EQ(count_of(page, "http"), 2U);  // http-equiv, and the name of SVG's elements
+  EXPECT_THAT(page, HasSubstr("http://www.w3.org/2000/svg"));
+  for (const char* word : {"eval(", "innerHTML", "new Function", "unsafe-inline", "{{"}) {
+    EXPECT_THAT(page, Not(HasSubstr(word)));
+  }
+}
+
+TEST_F(ReportPage, TheSameStoreGivesTheSameBytes) {
+  add(run(0, "mps", "1", 1, 10, 0.9));
+  add(store::failed_record(1, "reason"));
+  EXPECT_EQ(report_page(report()), report_page(report()));
+}
+
+TEST_F(ReportPage, TextsThatAreNoUtf8AreReplaced) {
+  store::RunRecord record = run(0, "mps", "1", 1, 10, 0.9);
+  record.host = "host\xff";
+  add(record);
+  EXPECT_TRUE(Json::accept(report_json(report())));
+}
+
+TEST_F(ReportPage, NumbersHaveSixDigits) {
+  add(run(0, "mps", "1", 1, 10.0 / 3, 1.0));
+  const Json read = Json::parse(report_json(report()));
+  EXPECT_EQ(read["points"][0][5][metric_place("latency_p95_ms")], 3.33333);
+}
+
+using traces::ChromeTrace;
+
+/// Two GPUs with a track each.
+ChromeTrace two_gpus() {
+  ChromeTrace trace;
+  trace.processes = {"GPU 0", "GPU 1"};
+  trace.tracks = {{0, "training: device", {}}, {1, "training: device", {}}};
+  return trace;
+}
+
+ReportTimeline window(std::int64_t start, std::int64_t length) {
+  ReportTimeline timeline;
+  timeline.start_ns = start;
+  timeline.chart.length = Duration{length};
+  return timeline;
+}
+
+const traces::ShownSpans& first_lane(const ReportTimeline& timeline) {
+  return timeline.chart.rows.at(0).lanes.at(0).spans;
+}
+
+TEST(TimelineLanes, SpansAreCutToTheWindow) {
+  ChromeTrace trace = two_gpus();
+  trace.slices = {{0, "early", "kernel", 0, 100}, {0, "in", "kernel", 50, 500},
+                  {1, "late", "copy", 1900, 500}};
+  ReportTimeline timeline = window(100, 1000);
+  add_lanes(trace, {}, timeline);
+  EXPECT_EQ(timeline.slices, 1U);  // the first ends where the window starts
+  ASSERT_EQ(timeline.chart.rows.size(), 1U);
+  EXPECT_EQ(timeline.chart.rows[0].label, "GPU 0");
+  EXPECT_EQ(first_lane(timeline)[0].start, Duration{0});
+  EXPECT_EQ(first_lane(timeline)[0].length, Duration{450});  // 100 to 550
+}
+
+TEST(TimelineLanes, NeighboursThatCannotBeToldApartAreOneAndCounted) {
+  ChromeTrace trace = two_gpus();
+  // A resolution of 0.01 of 1000 ns: gaps and lengths below 10 ns.
+  trace.slices = {{0, "a", "kernel", 0, 4}, {0, "b", "kernel", 5, 6}, {0, "c", "kernel", 30, 5},
+                  {0, "d", "copy", 60, 50}};
+  ReportTimeline timeline = window(0, 1000);
+  TimelineOptions options;
+  options.resolution = 0.01;
+  add_lanes(trace, options, timeline);
+  const auto& spans = first_lane(timeline);
+  ASSERT_EQ(spans.size(), 3U);
+  EXPECT_EQ(timeline.joined, 1U);
+  EXPECT_EQ(spans[0].count, 2U);
+  EXPECT_EQ(spans[0].length, Duration{11});
+  EXPECT_EQ(timeline.chart.names[spans[0].name], "b");  // the longer
+  EXPECT_EQ(spans[2].paint, traces::Paint::kCopy);
+}
+
+TEST(TimelineLanes, GpusThatAreLeftOutAreCounted) {
+  ChromeTrace trace = two_gpus();
+  trace.slices = {{0, "a", "kernel", 0, 100}, {0, "b", "kernel", 200, 100},
+                  {1, "c", "kernel", 0, 100}};
+  ReportTimeline timeline = window(0, 1000);
+  TimelineOptions options;
+  options.gpus = 1;
+  add_lanes(trace, options, timeline);
+  EXPECT_EQ(timeline.slices, 3U);
+  EXPECT_EQ(timeline.gpus_left_out, 1U);
+  EXPECT_EQ(timeline.slices_left_out, 1U);  // c is of the other GPU
+}
+
+TEST(TimelineLanes, MoreSpansThanTheLimitAreJoined) {
+  ChromeTrace trace = two_gpus();
+  trace.slices = {{0, "a", "kernel", 0, 100}, {0, "b", "kernel", 200, 100}};
+  ReportTimeline timeline = window(0, 1000);
+  TimelineOptions options;
+  options.spans = 1;
+  add_lanes(trace, options, timeline);
+  EXPECT_EQ(first_lane(timeline).size(), 1U);
+  EXPECT_EQ(timeline.joined, 1U);
+  EXPECT_EQ(first_lane(timeline)[0].covered, Duration{200});  // of 300
 }
 
 }  // namespace

@@ -5,13 +5,15 @@
 #include <limits>
 
 #include "sim/schedule/gpu_plan.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
-#include "tests/unit/sim/schedule/scripted_policy.hpp"
+#include "tests/unit/sim/schedule/driver_fixture.hpp"
 
 namespace bubblesim::schedule {
 namespace {
 
-using policy::Sharing;
+using PolicyActions = PolicyDriverTest;
+using testing::HasSubstr;
 
 policy::PolicySpec spec_named(const std::string& name) {
   policy::PolicySpec spec;
@@ -96,15 +98,14 @@ TEST_F(GpuPlanTest, ThePolicySeesTheGpuAndItsClients) {
 
 TEST_F(GpuPlanTest, SharesBecomeCapsAndPriorities) {
   policy_.shares = {{100, 5}, {25, -1}};
-  const auto result = plan({100});
-  ASSERT_TRUE(result);
-  ASSERT_EQ(result->clients.size(), 2U);
-  EXPECT_EQ(result->clients[0].sm_cap, gpu::kAllSms);
-  EXPECT_EQ(result->clients[0].priority, 5);
-  EXPECT_EQ(result->clients[1].name, "filler 1");
-  EXPECT_EQ(result->clients[1].sm_cap, 20U);  // a quarter of 82 are 20.5
-  EXPECT_EQ(result->clients[1].priority, -1);
-  EXPECT_EQ(result->sharing.mode, program::SharingMode::kSpatial);
+  const auto result = must(plan({100}));
+  ASSERT_EQ(result.clients.size(), 2U);
+  EXPECT_EQ(result.clients[0].sm_cap, gpu::kAllSms);
+  EXPECT_EQ(result.clients[0].priority, 5);
+  EXPECT_EQ(result.clients[1].name, "filler 1");
+  EXPECT_EQ(result.clients[1].sm_cap, 20U);  // a quarter of 82 are 20.5
+  EXPECT_EQ(result.clients[1].priority, -1);
+  EXPECT_EQ(result.sharing.mode, program::SharingMode::kSpatial);
 }
 
 TEST_F(GpuPlanTest, TimeSlicesAreTheDevicesUnlessThePolicySaysOtherwise) {
@@ -124,53 +125,47 @@ TEST_F(GpuPlanTest, TimeSlicesAreTheDevicesUnlessThePolicySaysOtherwise) {
 
 // 600 + 300 fit into 1000; 200 more do not; 100 more do.
 TEST_F(GpuPlanTest, FillersAreAdmittedInOrderWhileTheirMemoryFits) {
-  const auto result = plan({300, 200, 100});
-  ASSERT_TRUE(result);
-  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, true, false, true}));
+  const auto result = must(plan({300, 200, 100}));
+  EXPECT_EQ(admitted(result), (std::vector<bool>{true, true, false, true}));
   EXPECT_EQ(policy_.used_at_admission, (std::vector<std::uint64_t>{600, 900, 900}));
-  EXPECT_FALSE(result->decided.admissions[2].reason.empty());
+  EXPECT_FALSE(result.decided.admissions[2].reason.empty());
 }
 
 TEST_F(GpuPlanTest, APolicyThatAdmitsWhatDoesNotFitIsOverruled) {
   policy_.admits = [](const policy::ClientInfo&) { return policy::Admission{}; };
-  const auto result = plan({401});
-  ASSERT_TRUE(result);
-  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false}));
-  EXPECT_EQ(result->decided.admissions[1].reason, "needs 401B, free are 400B");
+  const auto result = must(plan({401}));
+  EXPECT_EQ(admitted(result), (std::vector<bool>{true, false}));
+  EXPECT_EQ(result.decided.admissions[1].reason, "needs 401B, free are 400B");
 }
 
 TEST_F(GpuPlanTest, UnifiedMemoryMayBeOversubscribed) {
   policy_.sharing.unified_memory = true;
   policy_.admits = [](const policy::ClientInfo&) { return policy::Admission{}; };
-  const auto result = plan({5000});
-  ASSERT_TRUE(result);
-  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, true}));
-  EXPECT_TRUE(result->decided.sharing.unified_memory);
+  const auto result = must(plan({5000}));
+  EXPECT_EQ(admitted(result), (std::vector<bool>{true, true}));
+  EXPECT_TRUE(result.decided.sharing.unified_memory);
 }
 
 TEST_F(GpuPlanTest, ARefusedFillerKeepsThePolicysReason) {
   policy_.admits = [](const policy::ClientInfo& filler) {
     return policy::Admission{filler.id.value != 1, "not today"};
   };
-  const auto result = plan({100, 100});
-  ASSERT_TRUE(result);
-  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false, true}));
-  EXPECT_EQ(result->decided.admissions[1].reason, "not today");
+  const auto result = must(plan({100, 100}));
+  EXPECT_EQ(admitted(result), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(result.decided.admissions[1].reason, "not today");
 }
 
 // 600 + (2^64 - 1) is 599 if it wraps around.
 TEST_F(GpuPlanTest, AnEnormousFillerDoesNotWrapAround) {
-  const auto result = plan({std::numeric_limits<std::uint64_t>::max()});
-  ASSERT_TRUE(result);
-  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false}));
+  const auto result = must(plan({std::numeric_limits<std::uint64_t>::max()}));
+  EXPECT_EQ(admitted(result), (std::vector<bool>{true, false}));
 }
 
 // A device whose memory is not known refuses nobody.
 TEST_F(GpuPlanTest, UnknownDeviceMemoryRefusesNobody) {
   gpu_.memory = Bytes{};
-  const auto result = plan({100});
-  ASSERT_TRUE(result);
-  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, true}));
+  const auto result = must(plan({100}));
+  EXPECT_EQ(admitted(result), (std::vector<bool>{true, true}));
 }
 
 TEST_F(GpuPlanTest, IllegalDecisionsAreFaultsWithThePolicysName) {
@@ -212,10 +207,9 @@ TEST_F(GpuPlanTest, PartitionsMayNotExceedTheGpu) {
   policy_.shares = {{.sms = 42, .memory_share = 0.5}, {.sms = 28, .memory_share = 0.6}};
   EXPECT_THAT(fault({100}), testing::HasSubstr("left are 40 and 0.5"));
   policy_.shares = {{.sms = 42, .memory_share = 0.625}, {.sms = 28, .memory_share = 0.375}};
-  const auto accepted = plan({100});
-  ASSERT_TRUE(accepted) << accepted.error().text();
-  EXPECT_EQ(accepted->clients[1].sm_cap, 28u);
-  EXPECT_EQ(accepted->clients[1].bandwidth, 0.375);
+  const auto accepted = must(plan({100}));
+  EXPECT_EQ(accepted.clients[1].sm_cap, 28u);
+  EXPECT_EQ(accepted.clients[1].bandwidth, 0.375);
 }
 
 TEST_F(GpuPlanTest, APartOfTheMemoryIsANumberFrom0To1) {
@@ -236,10 +230,9 @@ TEST_F(GpuPlanTest, AFillerLargerThanItsPartitionIsRefused) {
 
 TEST_F(GpuPlanTest, AMemoryLimitRefusesWhoNeedsMore) {
   policy_.shares = {{}, {.memory_limit = Bytes{99}}};
-  const auto result = plan({100});
-  ASSERT_TRUE(result);
-  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false}));
-  EXPECT_THAT(result->decided.admissions[1].reason, testing::HasSubstr("may allocate 99"));
+  const auto result = must(plan({100}));
+  EXPECT_EQ(admitted(result), (std::vector<bool>{true, false}));
+  EXPECT_THAT(result.decided.admissions[1].reason, testing::HasSubstr("may allocate 99"));
 }
 
 TEST_F(GpuPlanTest, UnifiedMemoryIsResidentAsFarAsThereIsRoom) {
@@ -248,6 +241,121 @@ TEST_F(GpuPlanTest, UnifiedMemoryIsResidentAsFarAsThereIsRoom) {
   const auto result = plan({300, 300});  // 600 of 1,000 are the job's
   ASSERT_TRUE(result);
   EXPECT_EQ(result->decided.resident, (std::vector<Bytes>{Bytes{600}, Bytes{300}, Bytes{100}}));
+}
+
+// What a policy does to running work, put into effect by the driver. Times in us.
+program::Program two_kernels() {
+  return ProgramMaker().kernel(10, 30).kernel(0, 30).end().program();
+}
+
+// The filler's kernels would run 10 - 40 - 70. Driven off at 20 and let on at 100: the first ends,
+// the second waits.
+TEST_F(PolicyActions, preempt_after_a_kernel_and_proceed) {
+  policy_.ticks = {us(20), us(100)};
+  policy_.tick_rule = [this](policy::Actions& actions) {
+    if (policy_.ticks.empty()) return actions.proceed(kFiller);
+    actions.preempt(kFiller, program::Preemption::kAfterKernel);
+  };
+  run({one_kernel(500, 1), two_kernels()});
+  EXPECT_EQ(spans(1), (Spans{{10, 40}, {100, 130}}));
+  EXPECT_EQ(driver_->session().counts().preemptions, 1u);
+}
+
+TEST_F(PolicyActions, reset_makes_a_kernel_begin_anew) {
+  policy_.ticks = {us(20), us(100)};
+  policy_.tick_rule = [this](policy::Actions& actions) {
+    if (policy_.ticks.empty()) return actions.proceed(kFiller);
+    actions.preempt(kFiller, program::Preemption::kReset);
+  };
+  run({one_kernel(500, 1), two_kernels()});
+  EXPECT_EQ(spans(1), (Spans{{10, 130}, {130, 160}}));
+}
+
+TEST_F(PolicyActions, switch_a_context_away_only_where_contexts_take_turns) {
+  at_tick(us(20), [](policy::Actions& actions) {
+    actions.preempt(kFiller, program::Preemption::kContextSwitch);
+  });
+  run({one_kernel(500, 1), two_kernels()});
+  EXPECT_THAT(fault(), HasSubstr("contexts do not take turns"));
+}
+
+TEST_F(PolicyActions, set_slices_only_where_contexts_take_turns) {
+  at_tick(us(20), [](policy::Actions& actions) { actions.set_time_slice(kFiller, us(5)); });
+  run({one_kernel(500, 1), two_kernels()});
+  EXPECT_THAT(fault(), HasSubstr("contexts do not take turns"));
+}
+
+TEST_F(PolicyActions, slices_take_effect_under_time_slicing) {
+  sharing_ = {program::SharingMode::kTimeSliced, us(1000), us(0)};
+  at_tick(us(1), [](policy::Actions& actions) { actions.set_time_slice(kFiller, us(10)); });
+  // The filler runs from 5 on; the job's first slice begins when the filler's of 10 has ended.
+  run({one_kernel(10, 30), one_kernel(5, 30)});
+  EXPECT_EQ(fault(), "none");
+  EXPECT_EQ(spans(0), (Spans{{15, 45}}));
+  EXPECT_EQ(spans(1), (Spans{{5, 65}}));
+}
+
+// Twice as long, and on one block at a time: of 2 blocks that fit together, 30 each.
+TEST_F(PolicyActions, reshape_the_launch_that_goes_on_and_no_other) {
+  program::Program filler = two_kernels();
+  for (auto& profile : filler.profiles) profile.blocks = 2;
+  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions& actions) {
+    if (launch.client == kFiller && launch.launch == 1) actions.reshape(kFiller, {1, 2.0});
+    return policy::Verdict::kAdmit;
+  };
+  run({one_kernel(500, 1), filler});
+  EXPECT_EQ(spans(1), (Spans{{10, 130}, {130, 160}}));
+  EXPECT_EQ(driver_->session().counts().reshaped, 1u);
+}
+
+TEST_F(PolicyActions, a_held_launch_keeps_its_form_until_it_is_released) {
+  hold_fillers();
+  at_tick(us(50), [](policy::Actions& actions) {
+    actions.reshape(kFiller, {0, 3.0});
+    actions.release(kFiller);
+  });
+  run({one_kernel(500, 1), one_kernel(10, 30)});
+  EXPECT_EQ(spans(1), (Spans{{50, 140}}));
+}
+
+TEST_F(PolicyActions, a_form_that_is_faster_ends_the_run) {
+  at_tick(us(5), [](policy::Actions& actions) { actions.reshape(kFiller, {0, 0.5}); });
+  run({one_kernel(500, 1), two_kernels()});
+  EXPECT_THAT(fault(), HasSubstr("to a slowdown of 0.5, allowed are 1 to 1000"));
+}
+
+// Half of 1,000 bytes moves out over 1e6 B/s: 500 us. A kernel that asks for a tenth of 2e7 B/s of
+// DRAM then fetches half of its 2e6 B/s over the link, which takes as long as it lasts: no loss. At
+// a tenth of the link it takes ten times as long.
+TEST_F(PolicyActions, memory_behind_the_host_link_slows_kernels_that_start_then) {
+  memory_ = Bytes{1000};
+  gpu_spec_.dram_bandwidth = {2e7};
+  gpu_spec_.host_bandwidth = {1e5};
+  program::Program filler = ProgramMaker().kernel(10, 30).kernel(9000, 30).end().program();
+  for (auto& profile : filler.profiles) profile.dram_share = 0.1;
+  at_tick(us(1), [](policy::Actions& actions) {
+    actions.set_resident_memory(kFiller, Bytes{500});
+  });
+  run({one_kernel(50, 1), filler});
+  EXPECT_EQ(spans(1), (Spans{{10, 40}, {9010, 9310}}));
+  EXPECT_EQ(driver_->session().counts().migrated, Bytes{500});
+}
+
+TEST_F(PolicyActions, more_memory_than_a_client_has_ends_the_run) {
+  memory_ = Bytes{1000};
+  at_tick(us(1), [](policy::Actions& actions) {
+    actions.set_resident_memory(kFiller, Bytes{1001});
+  });
+  run({one_kernel(50, 1), two_kernels()});
+  EXPECT_THAT(fault(), HasSubstr("1001"));
+}
+
+TEST_F(PolicyActions, of_a_client_that_does_not_exist_end_the_run) {
+  at_tick(us(1), [](policy::Actions& actions) {
+    actions.preempt(ClientId{7}, program::Preemption::kAfterBlocks);
+  });
+  run({one_kernel(50, 1), two_kernels()});
+  EXPECT_THAT(fault(), HasSubstr("client 7"));
 }
 
 }  // namespace

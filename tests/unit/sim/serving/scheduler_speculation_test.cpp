@@ -42,11 +42,9 @@ TEST(SchedulerSpeculation, AcceptedDraftsAreTokensAndTheLastStepDraftsNoMoreThan
 
 TEST(SchedulerSpeculation, RejectedDraftsAreComputedForNothing) {
   Scheduler scheduler(drafting_spec({1, 0, 0}));
-  scheduler.arrive(make_request(1, 2, 4));
-  EXPECT_EQ(do_step(scheduler), "1:p2@0*");
-  EXPECT_EQ(do_step(scheduler), "1:3@2*");
-  EXPECT_EQ(do_step(scheduler), "1:2@3*");    // the third token, and one draft
-  EXPECT_EQ(do_step(scheduler), "1:1@4*");
+  play(scheduler, {make_request(1, 2, 4), "1:p2@0*", "1:3@2*",
+                   "1:2@3*",  // the third token, and one draft
+                   "1:1@4*"});
   EXPECT_TRUE(scheduler.is_idle());
   EXPECT_EQ(scheduler.counts().drafted_tokens, 3u);
   EXPECT_EQ(scheduler.counts().rejected_tokens, 3u);

@@ -13,13 +13,10 @@ using ::testing::ElementsAre;
 
 TEST(Scheduler, APromptIsCutByTheBudgetAndItsRestSharesAStepWithAnotherPrompt) {
   Scheduler scheduler(small_spec());
-  scheduler.arrive(make_request(1, 10, 3));
-  scheduler.arrive(make_request(2, 3, 2));
-  EXPECT_EQ(do_step(scheduler), "1:p8@0");
-  EXPECT_EQ(do_step(scheduler), "1:p2@8* 2:p3@0*");  // 2 + 3 of 8
-  EXPECT_EQ(do_step(scheduler), "1:1@10* 2:1@3*");   // the second has its two tokens
-  EXPECT_EQ(do_step(scheduler), "1:1@11*");
-  EXPECT_EQ(do_step(scheduler), "-");
+  play(scheduler, {make_request(1, 10, 3), make_request(2, 3, 2), "1:p8@0",
+                   "1:p2@8* 2:p3@0*",  // 2 + 3 of 8
+                   "1:1@10* 2:1@3*",  // the second has its two tokens
+                   "1:1@11*", "-"});
   EXPECT_TRUE(scheduler.is_idle());
   EXPECT_EQ(scheduler.counts().computed_tokens, 10 + 3 - 1 + 3 + 2 - 1u);
   EXPECT_EQ(scheduler.counts().output_tokens, 3 + 2u);
@@ -27,20 +24,14 @@ TEST(Scheduler, APromptIsCutByTheBudgetAndItsRestSharesAStepWithAnotherPrompt) {
 
 TEST(Scheduler, DecodesGoBeforeChunksAndTheBudgetIsNeverExceeded) {
   Scheduler scheduler(small_spec());
-  scheduler.arrive(make_request(1, 2, 9));
-  EXPECT_EQ(do_step(scheduler), "1:p2@0*");
-  scheduler.arrive(make_request(2, 20, 1));
-  EXPECT_EQ(do_step(scheduler), "1:1@2* 2:p7@0");  // 1 + 7 = 8
-  EXPECT_EQ(do_step(scheduler), "1:1@3* 2:p7@7");
-  EXPECT_EQ(do_step(scheduler), "1:1@4* 2:p6@14*");
+  play(scheduler, {make_request(1, 2, 9), "1:p2@0*", make_request(2, 20, 1),
+                   "1:1@2* 2:p7@0",  // 1 + 7 = 8
+                   "1:1@3* 2:p7@7", "1:1@4* 2:p6@14*"});
 }
 
 TEST(Scheduler, TotalsAreTheSumsOverTheSequences) {
   Scheduler scheduler(small_spec());
-  scheduler.arrive(make_request(1, 2, 9));
-  EXPECT_EQ(do_step(scheduler), "1:p2@0*");
-  scheduler.arrive(make_request(2, 20, 1));
-  EXPECT_EQ(do_step(scheduler), "1:1@2* 2:p7@0");
+  play(scheduler, {make_request(1, 2, 9), "1:p2@0*", make_request(2, 20, 1), "1:1@2* 2:p7@0"});
   const ScheduledStep* step = scheduler.next_step(kSimStart);
   ASSERT_EQ(text_of(step), "1:1@3* 2:p7@7");
   StepTotals expected;
@@ -70,21 +61,17 @@ TEST(Scheduler, AThresholdCutsLongPromptsEvenWhereTheBudgetHasRoom) {
   SchedulerSpec spec = small_spec();
   spec.long_prefill_token_threshold = 3;
   Scheduler scheduler(spec);
-  scheduler.arrive(make_request(1, 7, 1));
-  scheduler.arrive(make_request(2, 4, 1));
-  EXPECT_EQ(do_step(scheduler), "1:p3@0 2:p3@0");
-  EXPECT_EQ(do_step(scheduler), "1:p3@3 2:p1@3*");
-  EXPECT_EQ(do_step(scheduler), "1:p1@6*");
+  play(scheduler, {make_request(1, 7, 1), make_request(2, 4, 1), "1:p3@0 2:p3@0", "1:p3@3 2:p1@3*",
+                   "1:p1@6*"});
 }
 
 TEST(Scheduler, WholePromptsWaitForABudgetThatHoldsThem) {
   SchedulerSpec spec = small_spec();
   spec.chunking = Chunking::kWhole;
   Scheduler scheduler(spec);
-  scheduler.arrive(make_request(1, 5, 2));
-  scheduler.arrive(make_request(2, 4, 1));
-  EXPECT_EQ(do_step(scheduler), "1:p5@0*");           // 4 of the 3 that are left: not now
-  EXPECT_EQ(do_step(scheduler), "1:1@5* 2:p4@0*");
+  play(scheduler, {make_request(1, 5, 2), make_request(2, 4, 1),
+                   "1:p5@0*",  // 4 of the 3 that are left: not now
+                   "1:1@5* 2:p4@0*"});
 }
 
 TEST(Scheduler, PromptsApartGoBeforeDecodes) {
@@ -92,11 +79,8 @@ TEST(Scheduler, PromptsApartGoBeforeDecodes) {
   spec.chunking = Chunking::kWhole;
   spec.mixing = Mixing::kPromptsApart;
   Scheduler scheduler(spec);
-  scheduler.arrive(make_request(1, 5, 2));
-  EXPECT_EQ(do_step(scheduler), "1:p5@0*");
-  scheduler.arrive(make_request(2, 4, 2));
-  EXPECT_EQ(do_step(scheduler), "2:p4@0*");
-  EXPECT_EQ(do_step(scheduler), "1:1@5* 2:1@4*");
+  play(scheduler, {make_request(1, 5, 2), "1:p5@0*", make_request(2, 4, 2), "2:p4@0*",
+                   "1:1@5* 2:1@4*"});
 }
 
 TEST(Scheduler, AWaitingRequestNeedsBlocksForItsWholePromptOrForItsChunk) {
@@ -132,11 +116,9 @@ TEST(Scheduler, TheWatermarkKeepsAdmissionAwayFromTheLastBlocksWhileAnythingRuns
   spec.kv_blocks = 4;
   spec.watermark = 0.5;                      // 2 blocks
   Scheduler scheduler(spec);
-  scheduler.arrive(make_request(1, 9, 1));   // 3 blocks of 4: nothing runs
-  scheduler.arrive(make_request(2, 4, 1));
-  EXPECT_EQ(do_step(scheduler), "1:p8@0");   // 2 blocks are free, 1 + 2 wanted
-  EXPECT_EQ(do_step(scheduler), "1:p1@8*");
-  EXPECT_EQ(do_step(scheduler), "2:p4@0*");
+  play(scheduler, {make_request(1, 9, 1),  // 3 blocks of 4: nothing runs
+                   make_request(2, 4, 1), "1:p8@0",  // 2 blocks are free, 1 + 2 wanted
+                   "1:p1@8*", "2:p4@0*"});
 }
 
 TEST(Scheduler, PriorityComesBeforeArrival) {
@@ -146,10 +128,7 @@ TEST(Scheduler, PriorityComesBeforeArrival) {
   Scheduler scheduler(spec);
   Request urgent = make_request(2, 2, 1);
   urgent.priority = -1;
-  scheduler.arrive(make_request(1, 3, 1));
-  scheduler.arrive(urgent);
-  EXPECT_EQ(do_step(scheduler), "2:p2@0*");
-  EXPECT_EQ(do_step(scheduler), "1:p3@0*");
+  play(scheduler, {make_request(1, 3, 1), urgent, "2:p2@0*", "1:p3@0*"});
 }
 
 TEST(Scheduler, RequestsThatCouldNeverBeServedAreRefusedByName) {

@@ -1,9 +1,13 @@
 // Steps as text that tests compare, and small requests.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "sim/serving/scheduler.hpp"
 
@@ -50,6 +54,15 @@ inline std::string do_step(Scheduler& scheduler, SimTime now = kSimStart) {
   const std::string text = text_of(scheduler.next_step(now));
   if (text != "-") scheduler.finish_step(now);
   return text;
+}
+
+/// Requests arrive, and steps, each done at once, have these texts, in order.
+inline void play(Scheduler& scheduler,
+                 const std::vector<std::variant<Request, const char*>>& events) {
+  for (const auto& event : events) {
+    if (const auto* request = std::get_if<Request>(&event)) scheduler.arrive(*request);
+    else EXPECT_EQ(do_step(scheduler), std::get<const char*>(event));
+  }
 }
 
 }  // namespace bubblesim::serving

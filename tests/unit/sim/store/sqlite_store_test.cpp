@@ -11,6 +11,8 @@
 #include <random>
 #include <set>
 
+#include "tests/fault.hpp"
+#include "tests/temp_folder.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
 #include "tests/unit/sim/store/store_cases.hpp"
 
@@ -18,20 +20,15 @@ namespace bubblesim::store {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf, testing::HasSubstr;
+using testing::HasSubstr;
 
 class Folder final : public StorePlace {
  public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "store_test_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~Folder() override { fs::remove_all(folder_); }
-  [[nodiscard]] std::string where() const override { return (folder_ / "results.db").string(); }
-  [[nodiscard]] const fs::path& folder() const { return folder_; }
+  [[nodiscard]] std::string where() const override { return folder_.path("results.db"); }
+  [[nodiscard]] fs::path folder() const { return folder_.path(); }
 
  private:
-  fs::path folder_;
+  TempFolder folder_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Sqlite, StoreCases, testing::Values(StoreBackend{
@@ -53,9 +50,8 @@ std::string read(const std::string& path) {
 
 /// A closed store of so many runs.
 void fill(const std::string& where, std::uint64_t runs) {
-  const auto store = open_store(where, StoreAccess::kWrite);
-  ASSERT_TRUE(store) << store.error().text();
-  ASSERT_TRUE((*store)->add(sample_records(0, runs)));
+  const auto store = must(open_store(where, StoreAccess::kWrite));
+  ASSERT_TRUE(store->add(sample_records(0, runs)));
 }
 
 /// Key and all cells of every row, a text a row; nothing: the store says that it is damaged.
@@ -79,13 +75,13 @@ std::optional<std::set<std::string>> rows_of(const std::string& where) {
   return read ? std::optional(rows) : std::nullopt;
 }
 
+struct SqliteStore : testing::Test { const Folder place; };
+
 // One bit of the file is another, 150 times: rows are as they were stored, or there are none.
-TEST(SqliteStore, GivesNoRowThatWasNotStored) {
-  const Folder place;
+TEST_F(SqliteStore, GivesNoRowThatWasNotStored) {
   fill(place.where(), 20);
   const std::string whole = read(place.where());
-  const auto expected = rows_of(place.where());
-  ASSERT_TRUE(expected);
+  const auto expected = must(rows_of(place.where()));
   std::mt19937_64 random(54);
   std::size_t refused = 0;
   for (int flip = 0; flip < 150; ++flip) {
@@ -95,39 +91,35 @@ TEST(SqliteStore, GivesNoRowThatWasNotStored) {
     write(place.where(), damaged);
     const auto rows = rows_of(place.where());
     refused += rows ? 0 : 1;
-    EXPECT_TRUE(!rows || std::ranges::includes(*expected, *rows)) << "bit " << bit;
+    EXPECT_TRUE(!rows || std::ranges::includes(expected, *rows)) << "bit " << bit;
   }
   EXPECT_GT(refused, 30U);
 }
 
-TEST(SqliteStore, WhoseFileIsGoneOrAnotherOneIsNotAddedTo) {
+TEST_F(SqliteStore, WhoseFileIsGoneOrAnotherOneIsNotAddedTo) {
   for (const bool replaced : {false, true}) {
-    const Folder place;
-    fill(place.where(), 1);
-    const auto store = open_store(place.where(), StoreAccess::kWrite);
-    ASSERT_TRUE(store);
-    EXPECT_FALSE((*store)->is_gone());
-    fs::remove(place.where());
-    if (replaced) write(place.where(), "another file");
-    EXPECT_TRUE((*store)->is_gone());
-    const auto added = (*store)->add(sample_records(1, 2));
-    ASSERT_FALSE(added);
-    EXPECT_THAT(added.error().text(), HasSubstr("was deleted, moved or replaced"));
+    const Folder one;
+    fill(one.where(), 1);
+    const auto store = must(open_store(one.where(), StoreAccess::kWrite));
+    EXPECT_FALSE(store->is_gone());
+    fs::remove(one.where());
+    if (replaced) write(one.where(), "another file");
+    EXPECT_TRUE(store->is_gone());
+    const auto added = error_of(store->add(sample_records(1, 2)));
+    EXPECT_THAT(added.text(), HasSubstr("was deleted, moved or replaced"));
     std::size_t kept = 0;
-    EXPECT_TRUE((*store)->each_record([&kept](const RunRecord&) { ++kept; }));
+    EXPECT_TRUE(store->each_record([&kept](const RunRecord&) { ++kept; }));
     EXPECT_EQ(kept, 1U);
   }
 }
 
-TEST(SqliteStore, IsOneFileWhenItIsClosed) {
-  const Folder place;
+TEST_F(SqliteStore, IsOneFileWhenItIsClosed) {
   fill(place.where(), 3);
   ASSERT_TRUE(open_store(place.where(), StoreAccess::kRead));
   EXPECT_EQ(std::distance(fs::directory_iterator(place.folder()), fs::directory_iterator()), 1);
 }
 
-TEST(SqliteStore, WhatIsNoStoreIsRefusedAndLeftAsItIs) {
-  const Folder place;
+TEST_F(SqliteStore, WhatIsNoStoreIsRefusedAndLeftAsItIs) {
   const std::string where = place.where();
   EXPECT_THAT(fault_of(where, StoreAccess::kRead), HasSubstr("found no such results store"));
   EXPECT_FALSE(fs::exists(where));
@@ -146,9 +138,7 @@ TEST(SqliteStore, WhatIsNoStoreIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(fault_of(where, StoreAccess::kWrite), "opened");
 }
 
-
-TEST(SqliteStore, ACutFileIsNamedAsDamaged) {
-  const Folder place;
+TEST_F(SqliteStore, ACutFileIsNamedAsDamaged) {
   fill(place.where(), 50);
   const auto size = fs::file_size(place.where());
   fs::resize_file(place.where(), size / 2);
@@ -157,8 +147,7 @@ TEST(SqliteStore, ACutFileIsNamedAsDamaged) {
   EXPECT_EQ(fs::file_size(place.where()), size / 2);
 }
 
-TEST(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
-  const Folder place;
+TEST_F(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
   fill(place.where(), 4);
   const std::string whole = read(place.where());
   std::string before;
@@ -185,8 +174,7 @@ TEST(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
   EXPECT_GT(found, 0U);
 }
 
-TEST(SqliteStore, AFullDiskKeepsWhatWasStored) {
-  const Folder place;
+TEST_F(SqliteStore, AFullDiskKeepsWhatWasStored) {
   fill(place.where(), 20);
   const pid_t child = fork();
   if (child == 0) {
@@ -209,17 +197,15 @@ TEST(SqliteStore, AFullDiskKeepsWhatWasStored) {
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
-  const auto store = open_store(place.where(), StoreAccess::kWrite);
-  ASSERT_TRUE(store) << store.error().text();
-  const std::size_t kept = (*store)->done().value().size();
+  const auto store = must(open_store(place.where(), StoreAccess::kWrite));
+  const std::size_t kept = store->done().value().size();
   EXPECT_GE(kept, 20U);
   EXPECT_EQ(kept % 20, 0U) << "whole batches";
-  EXPECT_TRUE((*store)->check());
-  EXPECT_TRUE((*store)->add(sample_records(3000, 3001)));
+  EXPECT_TRUE(store->check());
+  EXPECT_TRUE(store->add(sample_records(3000, 3001)));
 }
 
-TEST(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
-  const Folder place;
+TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
   const pid_t child = fork();
   if (child == 0) {
     auto store = open_store(place.where(), StoreAccess::kWrite);
@@ -229,13 +215,11 @@ TEST(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
   int status = -1;
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
-  const auto store = open_store(place.where(), StoreAccess::kRead);
-  ASSERT_TRUE(store) << store.error().text();
-  EXPECT_EQ((*store)->done().value().size(), 30U);
+  const auto store = must(open_store(place.where(), StoreAccess::kRead));
+  EXPECT_EQ(store->done().value().size(), 30U);
 }
 
-TEST(SqliteStore, AFileThatMayNotBeWrittenIsReadAndNotWritten) {
-  const Folder place;
+TEST_F(SqliteStore, AFileThatMayNotBeWrittenIsReadAndNotWritten) {
   fill(place.where(), 2);
   fs::permissions(place.where(), fs::perms(0444));
   fs::permissions(place.folder(), fs::perms(0555));

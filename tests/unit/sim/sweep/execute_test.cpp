@@ -13,6 +13,7 @@
 #include "sim/sweep/execute.hpp"
 #include "sim/sweep/remaining.hpp"
 #include "sim/sweep/run_journal.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
 
 namespace bubblesim::sweep {
@@ -73,14 +74,12 @@ TEST(ExecuteRuns, ARunThatFailsIsARecordAndTheRestGoOn) {
   thrower.name = "thrower";
   thrower.make = [](const policy::ParameterSet&) { return std::make_unique<Thrower>(); };
   registry.add(thrower);
-  const auto sweep = read_sweep_config(
+  const auto sweep = must(read_sweep_config(
       write_sweep(folder, R"([{"pointer": "/policies/0", "values": ["exclusive", "thrower"]},
                               {"pointer": "/fillers/batch/gpus", "values": [[0], [7]]}])"),
-      {});
-  ASSERT_TRUE(sweep) << texts(sweep.error());
-  const auto plan = plan_sweep(*sweep, registry, {kDeviceFolder, "1"});
-  ASSERT_TRUE(plan) << texts(plan.error());
-  const auto records = execute(plan->runs, registry, 2);
+      {}));
+  const auto plan = must(plan_sweep(sweep, registry, {kDeviceFolder, "1"}));
+  const auto records = execute(plan.runs, registry, 2);
   ASSERT_EQ(records.size(), 4U);
   EXPECT_EQ(records.at(0).status, store::RunStatus::kDone);
   EXPECT_THAT(records.at(1).reason, HasSubstr("/fillers/0/gpus: found GPU 7"));
@@ -107,33 +106,29 @@ TEST(InputCache, LoadsEachInputOnce) {
 TEST(InputCache, WhatChangesTheJobLoadsItAgain) {
   const Folder folder;
   const auto plan =
-      plan_of(folder, R"([{"pointer": "/training/host_speed", "values": [1, 2]},
-                          {"pointer": "/training/use_iterations", "values": ["1", "2"]}])");
-  ASSERT_TRUE(plan) << texts(plan.error());
+      must(plan_of(folder, R"([{"pointer": "/training/host_speed", "values": [1, 2]},
+                               {"pointer": "/training/use_iterations", "values": ["1", "2"]}])"));
   const auto registry = policies::builtin_policies();
   InputCache inputs(kDeviceFolder);
-  for (const store::PlannedRun& run : plan->runs) {
-    const auto config = run::parse_run_config(run.config, "s", registry);
-    ASSERT_TRUE(config);
-    EXPECT_TRUE(inputs.load(*config, Json::parse(run.config)));
+  for (const store::PlannedRun& run : plan.runs) {
+    const auto config = must(run::parse_run_config(run.config, "s", registry));
+    EXPECT_TRUE(inputs.load(config, Json::parse(run.config)));
   }
   EXPECT_EQ(inputs.loads(), 4U + 1U);  // a job of each speed and iteration, and the filler
 }
 
 TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
   const Folder folder;
-  const auto plan = plan_of(folder, R"([{"pointer": "/device", "values": ["h100", "h200"]}])",
-                            R"(, "repetitions": 2)");
-  ASSERT_TRUE(plan) << texts(plan.error());
+  const auto plan = must(plan_of(folder, R"([{"pointer": "/device", "values": ["h100", "h200"]}])",
+                                 R"(, "repetitions": 2)"));
   const auto registry = policies::builtin_policies();
   InputCache on_one(kDeviceFolder, 1);  // bytes: only what was used last
   InputCache all(kDeviceFolder);
   for (const std::size_t i : {0U, 2U, 1U, 3U}) {    // h100, h200, h100, h200
-    const std::string& text = plan->runs[i].config;
-    const auto config = run::parse_run_config(text, "s", registry);
-    ASSERT_TRUE(config);
-    EXPECT_TRUE(on_one.load(*config, Json::parse(text)));
-    EXPECT_TRUE(all.load(*config, Json::parse(text)));
+    const std::string& text = plan.runs[i].config;
+    const auto config = must(run::parse_run_config(text, "s", registry));
+    EXPECT_TRUE(on_one.load(config, Json::parse(text)));
+    EXPECT_TRUE(all.load(config, Json::parse(text)));
   }
   EXPECT_EQ(all.loads(), 4U);
   EXPECT_EQ(on_one.loads(), 8U);
@@ -244,10 +239,9 @@ TEST(RecordWriter, TellsOfAStoreThatRefusesAndWhatThatCosts) {
   RecordWriter writer(store);
   writer.add({});
   writer.add({});
-  const auto done = writer.finish();
-  ASSERT_FALSE(done);
+  const auto done = error_of(writer.finish());
   EXPECT_TRUE(writer.failed());
-  EXPECT_THAT(done.error().text(), HasSubstr("the disk is full; 2 finished runs could not be"));
+  EXPECT_THAT(done.text(), HasSubstr("the disk is full; 2 finished runs could not be"));
 }
 
 // Journals of runs in flight: what a process that died leaves, and what follows from it.
@@ -268,9 +262,7 @@ std::string left(const std::string& key, char letter, const std::string& sweep =
 }
 
 DeadJournals read(const Folder& folder, const std::string& sweep = "s") {
-  auto dead = DeadJournals::read({folder.path("runs.db"), sweep});
-  EXPECT_TRUE(dead) << dead.error().text();
-  return *std::move(dead);
+  return must(DeadJournals::read({folder.path("runs.db"), sweep}));
 }
 
 std::size_t files(const Folder& folder) {
@@ -281,24 +273,22 @@ std::size_t files(const Folder& folder) {
 TEST(RunJournal, OfAProcessThatLivesIsNoEvidenceAndGoesWithIt) {
   const Folder folder;
   {
-    const auto journal = RunJournal::create({folder.path("runs.db"), "s"});
-    ASSERT_TRUE(journal) << journal.error().text();
-    (*journal)->started(run_of(kFirst));
+    const auto journal = must(RunJournal::create({folder.path("runs.db"), "s"}));
+    journal->started(run_of(kFirst));
     EXPECT_EQ(files(folder), 1U);
     EXPECT_TRUE(read(folder).empty());
-    (*journal)->ended();
+    journal->ended();
   }
   EXPECT_EQ(files(folder), 0U);
 }
 
 TEST(RunJournal, NamesTheRunOfTheThreadThatCrashes) {
   const Folder folder;
-  const auto journal = RunJournal::create({folder.path("runs.db"), "s"});
-  ASSERT_TRUE(journal) << journal.error().text();
-  (*journal)->started(run_of(kFirst));
+  const auto journal = must(RunJournal::create({folder.path("runs.db"), "s"}));
+  journal->started(run_of(kFirst));
   EXPECT_STREQ(RunJournal::mark_crash(), kFirst.c_str());
   std::thread([] { EXPECT_EQ(RunJournal::mark_crash(), nullptr) << "has no run"; }).join();
-  (*journal)->ended();
+  journal->ended();
   EXPECT_EQ(RunJournal::mark_crash(), nullptr);
 }
 

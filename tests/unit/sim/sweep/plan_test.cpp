@@ -1,11 +1,10 @@
 // From axes to runs: orders, conditions and faults, counted by hand.
 #include <gmock/gmock.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "sim/base/json.hpp"
 #include "sim/sweep/remaining.hpp"
+#include "tests/fault.hpp"
+#include "tests/temp_folder.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
 
@@ -26,22 +25,21 @@ class SweepPlanTest : public ::testing::Test {
 };
 
 TEST_F(SweepPlanTest, TheLastAxisMovesFastestAndRepetitionsFasterStill) {
-  const auto plan = plan_of(folder, R"([{"pointer": "/duration", "values": ["1s", "2s"]},
-                                        {"pointer": "/warmup", "values": ["0s", "1ms"]}])",
-                            R"(, "repetitions": 2, "first_seed": 10)");
-  ASSERT_TRUE(plan) << texts(plan.error());
-  EXPECT_EQ(plan->points, 4U);
-  ASSERT_EQ(plan->runs.size(), 8U);
-  EXPECT_EQ(settings_of(*plan)[0], "/duration = \"1s\", /warmup = \"0s\"");
-  EXPECT_EQ(settings_of(*plan)[2], "/duration = \"1s\", /warmup = \"1ms\"");
-  EXPECT_EQ(settings_of(*plan)[4], "/duration = \"2s\", /warmup = \"0s\"");
+  const auto plan = must(plan_of(folder, R"([{"pointer": "/duration", "values": ["1s", "2s"]},
+                                             {"pointer": "/warmup", "values": ["0s", "1ms"]}])",
+                                 R"(, "repetitions": 2, "first_seed": 10)"));
+  EXPECT_EQ(plan.points, 4U);
+  ASSERT_EQ(plan.runs.size(), 8U);
+  EXPECT_EQ(settings_of(plan)[0], "/duration = \"1s\", /warmup = \"0s\"");
+  EXPECT_EQ(settings_of(plan)[2], "/duration = \"1s\", /warmup = \"1ms\"");
+  EXPECT_EQ(settings_of(plan)[4], "/duration = \"2s\", /warmup = \"0s\"");
   for (std::size_t i = 0; i < 8; ++i) {
-    EXPECT_EQ(plan->runs[i].index, i);
-    EXPECT_EQ(plan->runs[i].repetition, i % 2);
-    EXPECT_EQ(plan->runs[i].seed, 10 + i % 2);
-    EXPECT_EQ(plan->runs[i].point, plan->runs[i / 2 * 2].point);
-    EXPECT_EQ(plan->runs[i].key.size(), 32U);
-    EXPECT_EQ(plan->runs[i].point.size(), 16U);
+    EXPECT_EQ(plan.runs[i].index, i);
+    EXPECT_EQ(plan.runs[i].repetition, i % 2);
+    EXPECT_EQ(plan.runs[i].seed, 10 + i % 2);
+    EXPECT_EQ(plan.runs[i].point, plan.runs[i / 2 * 2].point);
+    EXPECT_EQ(plan.runs[i].key.size(), 32U);
+    EXPECT_EQ(plan.runs[i].point.size(), 16U);
   }
 }
 
@@ -55,12 +53,11 @@ TEST_F(SweepPlanTest, ZippedAxesMoveTogether) {
 }
 
 TEST_F(SweepPlanTest, AnAxisWithAConditionAppliesWhereItHolds) {
-  const auto plan = plan_of(folder, R"([
+  const auto plan = must(plan_of(folder, R"([
       {"pointer": "/policies/1", "values": ["mps", "time_slicing"]},
       {"pointer": "/policies/mps/parameters/filler_percentage", "values": [30, 60],
-       "when": {"/policies/1/name": "mps"}}])");
-  ASSERT_TRUE(plan) << texts(plan.error());
-  EXPECT_THAT(settings_of(*plan),
+       "when": {"/policies/1/name": "mps"}}])"));
+  EXPECT_THAT(settings_of(plan),
               ElementsAre("/policies/1 = \"mps\", "
                           "/policies/mps/parameters/filler_percentage = 30",
                           "/policies/1 = \"mps\", "
@@ -84,12 +81,11 @@ TEST_F(SweepPlanTest, AConditionThatHoldsNowhereIsAFault) {
 }
 
 TEST_F(SweepPlanTest, AConditionMayHoldNowhereWhereAnOverrideFixesIt) {
-  const auto plan = plan_of(folder, R"([
+  const auto plan = must(plan_of(folder, R"([
       {"pointer": "/policies/1", "values": ["mps", "time_slicing"]},
       {"pointer": "/seed", "values": [3, 4], "when": {"/policies/1/name": "mps"}}])",
-                            "", {"/policies/1=time_slicing"});
-  ASSERT_TRUE(plan) << texts(plan.error());
-  EXPECT_THAT(plan->runs, SizeIs(1));
+                            "", {"/policies/1=time_slicing"}));
+  EXPECT_THAT(plan.runs, SizeIs(1));
 }
 
 TEST_F(SweepPlanTest, ElementsOfListsHaveNames) {
@@ -108,12 +104,11 @@ TEST_F(SweepPlanTest, PointsThatComeOutEqualAreOne) {
 }
 
 TEST_F(SweepPlanTest, NoAxesAreOnePoint) {
-  const auto plan = plan_of(folder, "[]");
-  ASSERT_TRUE(plan) << texts(plan.error());
-  ASSERT_THAT(plan->runs, SizeIs(1));
-  EXPECT_THAT(plan->runs[0].settings, SizeIs(0));
+  const auto plan = must(plan_of(folder, "[]"));
+  ASSERT_THAT(plan.runs, SizeIs(1));
+  EXPECT_THAT(plan.runs[0].settings, SizeIs(0));
   // Paths are absolute, so that a run may be done anywhere.
-  EXPECT_THAT(plan->runs[0].config, HasSubstr(folder.path("kernels.csv")));
+  EXPECT_THAT(plan.runs[0].config, HasSubstr(folder.path("kernels.csv")));
 }
 
 TEST_F(SweepPlanTest, FaultsOfRunConfigsNameTheirPointsAndSettings) {
@@ -140,11 +135,10 @@ TEST_F(SweepPlanTest, UnknownKeysAndFilesThatAreNotThereAreFaults) {
 TEST_F(SweepPlanTest, TheSeedIsAnAxisOrRepeated) {
   EXPECT_THAT(faults(R"([{"pointer": "/seed", "values": [1, 2]}])", R"(, "repetitions": 2)"),
               HasSubstr("an axis sets the seed, and so do"));
-  const auto plan = plan_of(folder, R"([{"pointer": "/seed", "values": [5, 9]}])");
-  ASSERT_TRUE(plan) << texts(plan.error());
-  EXPECT_EQ(plan->runs[1].seed, 9U);
-  EXPECT_EQ(plan->runs[0].point, plan->runs[1].point);
-  EXPECT_EQ(plan->runs[1].repetition, 1U);
+  const auto plan = must(plan_of(folder, R"([{"pointer": "/seed", "values": [5, 9]}])"));
+  EXPECT_EQ(plan.runs[1].seed, 9U);
+  EXPECT_EQ(plan.runs[0].point, plan.runs[1].point);
+  EXPECT_EQ(plan.runs[1].repetition, 1U);
 }
 
 TEST_F(SweepPlanTest, MoreThanAMillionRunsAreRefusedWithoutMakingThem) {
@@ -215,22 +209,15 @@ TEST(BestSoFar, NamesTheClosestWhereNoneKeepsEnough) {
 }
 
 TEST(BestSoFar, TheLeastOfAColumnHasAPrefix) {
-  const auto goal = parse_best_goal("min:latency_p95_ms");
-  ASSERT_TRUE(goal);
-  EXPECT_EQ(goal->better, Better::kLess);
-  EXPECT_EQ(goal->column, "latency_p95_ms");
+  const auto goal = must(parse_best_goal("min:latency_p95_ms"));
+  EXPECT_EQ(goal.better, Better::kLess);
+  EXPECT_EQ(goal.column, "latency_p95_ms");
   EXPECT_FALSE(parse_best_goal("latency_p96_ms"));
 }
-
-namespace fs = std::filesystem;
 
 class Remaining : public testing::Test {
  protected:
   Remaining() {
-    std::string pattern = (fs::temp_directory_path() / "remaining_test_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    store_ = std::move(
-        *store::open_store((folder_ / "results.db").string(), store::StoreAccess::kWrite));
     // "load" did 0 and 1, and 2 failed; "other" plans 1, 2, 3.
     const std::vector<store::RunRecord> there{store::sample_record(0), store::sample_record(1),
                                               store::failed_record(2, "bad")};
@@ -240,16 +227,14 @@ class Remaining : public testing::Test {
       plan_.back().index = number - 1;
     }
   }
-  ~Remaining() override { fs::remove_all(folder_); }
   [[nodiscard]] RemainingRuns left(FailedRuns failed) {
     BestSoFar best{BestGoal{}};
-    auto result = remaining_runs(plan_, "other", *store_, failed, best);
-    EXPECT_TRUE(result);
-    return result.value_or(RemainingRuns{});
+    return must(remaining_runs(plan_, "other", *store_, failed, best));
   }
 
-  fs::path folder_;
-  std::unique_ptr<store::ResultsStore> store_;
+  const TempFolder temp_;
+  const std::unique_ptr<store::ResultsStore> store_ =
+      must(store::open_store(temp_.path("results.db"), store::StoreAccess::kWrite));
   std::vector<store::PlannedRun> plan_;
 };
 

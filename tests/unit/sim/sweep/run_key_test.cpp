@@ -7,6 +7,7 @@
 #include "sim/base/json.hpp"
 #include "sim/sweep/execute.hpp"
 #include "sim/sweep/run_key.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
 
 namespace bubblesim::sweep {
@@ -213,11 +214,9 @@ TEST(BaselineKeys, ByContentFollowTheFiles) {
   const Folder folder;
   const auto keys_of = [&](const std::string& table) {
     folder.write("table.csv", table);
-    const auto keys = baseline_keys_now(
+    return must(baseline_keys_now(
         R"({"seed": 1, "fillers": [{"name": "a", "program": {"kernel_table": "table.csv"}}]})",
-        folder.path(""), kSource + "/configs");
-    EXPECT_TRUE(keys) << texts(keys.error());
-    return *keys;
+        folder.path(""), kSource + "/configs"));
   };
   const run::BaselineKeys first = keys_of("1"), again = keys_of("1"), other = keys_of("2");
   EXPECT_EQ(first.fillers, again.fillers);
@@ -234,15 +233,14 @@ TEST(BaselineKeys, ByContentDependOnTheSeed) {
 // Three policies, two loads, two seeds: 12 runs; 2 jobs alone and 4 fillers.
 TEST(SharedWork, GivesTheSameRecordsAsRunsThatShareNothing) {
   const Folder folder;
-  const auto plan = plan_of(
+  const auto plan = must(plan_of(
       folder,
       R"([{"pointer": "/policies/0", "values": ["time_slicing", "pipefill", "specinf"]},
           {"pointer": "/fillers/batch/requests_per_pass", "values": [1, 2]}])",
-      R"(, "repetitions": 2, "set": {"/training/jitter_cv": 0.1})");
-  ASSERT_TRUE(plan) << texts(plan.error());
+      R"(, "repetitions": 2, "set": {"/training/jitter_cv": 0.1})"));
   const auto registry = policies::builtin_policies();
   SharedWork all(kDeviceFolder);
-  for (const store::PlannedRun& run : plan->runs) {
+  for (const store::PlannedRun& run : plan.runs) {
     SharedWork none(kDeviceFolder);
     store::RunRecord own = execute_run(run, registry, options(1), none);
     store::RunRecord shared = execute_run(run, registry, options(1), all);
@@ -260,15 +258,14 @@ TEST(SharedWork, GivesTheSameRecordsAsRunsThatShareNothing) {
 TEST(SharedWork, AFailingBaselineFailsEachRunThatNeedsItAlike) {
   const Folder folder;
   folder.write("none.csv", "\n");
-  const auto plan = plan_of(
+  const auto plan = must(plan_of(
       folder, R"([{"pointer": "/policies/0", "values": ["exclusive", "time_slicing", "specinf"]}])",
       R"(, "set": {"/fillers/batch/mode": "online",
                    "/fillers/batch/arrivals":
-                       {"process": "file", "format": "gaps", "path": "none.csv"}})");
-  ASSERT_TRUE(plan) << texts(plan.error());
+                       {"process": "file", "format": "gaps", "path": "none.csv"}})"));
   const auto registry = policies::builtin_policies();
   SharedWork all(kDeviceFolder);
-  for (const store::PlannedRun& run : plan->runs) {
+  for (const store::PlannedRun& run : plan.runs) {
     SharedWork none(kDeviceFolder);
     const store::RunRecord own = execute_run(run, registry, options(1), none);
     const store::RunRecord shared = execute_run(run, registry, options(1), all);

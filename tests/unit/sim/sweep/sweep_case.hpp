@@ -11,31 +11,11 @@
 #include "sim/sweep/execute.hpp"
 #include "sim/sweep/plan.hpp"
 #include "tests/folders.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace bubblesim::sweep {
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "bubblesim-sweep-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  [[nodiscard]] std::string path(const std::string& name) const { return path_ + "/" + name; }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
-    return path(name);
-  }
-
- private:
-  std::string path_;
-};
+using Folder = TempFolder;
 
 inline const std::string kSource = BUBBLESIM_SOURCE_DIR;
 

@@ -5,6 +5,7 @@
 
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/synth/recorded_job.hpp"
 #include "traces/format/trace_reader.hpp"
 #include "traces/format/trace_writer.hpp"
@@ -34,9 +35,7 @@ traces::JobTrace through_a_file(const traces::JobTrace& trace) {
 }
 
 workload::JobProgram rebuilt(const traces::JobTrace& trace, workload::Window window) {
-  auto job = workload::build_job_program(trace, workload::plain_gpu(), {window});
-  EXPECT_TRUE(job);
-  return *std::move(job);
+  return must(workload::build_job_program(trace, workload::plain_gpu(), {window}));
 }
 
 TEST(RecordTrace, WritesEveryOperationWhenItRan) {
@@ -95,9 +94,8 @@ TEST(RecordTrace, WritesIterationsMemoryShapesAndTheDevice) {
   RecordSetup setup;
   setup.iterations = 2;
   setup.provenance = {"job.json", "?", "bubblesim", "made"};
-  const auto trace = record_trace(recorded_job(), spec, setup);
-  ASSERT_TRUE(trace);
-  const traces::RankTrace& rank = trace->ranks[0];
+  const auto trace = must(record_trace(recorded_job(), spec, setup));
+  const traces::RankTrace& rank = trace.ranks[0];
   EXPECT_THAT(spans_of(rank.markers), ElementsAre(Span{0, 40}, Span{40, 80}));
   EXPECT_EQ(rank.markers[1].number, 1);
   ASSERT_EQ(rank.memory.size(), 4U);
@@ -117,9 +115,8 @@ TEST(RecordTrace, ReplaysThroughAFileExactly) {
   const auto job = rebuilt(trace, workload::Window::kWhole);
   EXPECT_EQ(job.collectives.size(), 4U);
   EXPECT_EQ(job.counters.count("program_collectives_not_joined"), 0U);
-  const auto report = workload::replay_alone(job, workload::plain_gpu());
-  ASSERT_TRUE(report);
-  for (const auto& rank : report->ranks) {
+  const auto report = must(workload::replay_alone(job, workload::plain_gpu()));
+  for (const auto& rank : report.ranks) {
     EXPECT_THAT(rank.recorded, ElementsAre(workload::us(40), workload::us(40)));
     EXPECT_EQ(rank.simulated, rank.recorded);
     EXPECT_EQ(rank.simulated_span, rank.recorded_span);
@@ -181,20 +178,17 @@ TEST(RecordTrace, WhatFollowsTheLastIterationIsNotWritten) {
 // Readers leave out the first iteration; those after it are a whole pass.
 TEST(RecordTrace, AnIterationMoreThanAPassIsReadAsThePass) {
   const traces::JobTrace trace = must_record(two_iterations(), {.iterations = 3});
-  const auto pass = traces::find_job_pass(trace);
-  ASSERT_TRUE(pass);
-  EXPECT_EQ(pass->iterations_used(), 2U);
-  const auto repeated = workload::repeat_alone(two_iterations(), workload::plain_gpu());
-  ASSERT_TRUE(repeated);
-  EXPECT_EQ(pass->iteration_time(), repeated->ranks[0].simulated.front());
+  const auto pass = must(traces::find_job_pass(trace));
+  EXPECT_EQ(pass.iterations_used(), 2U);
+  const auto repeated = must(workload::repeat_alone(two_iterations(), workload::plain_gpu()));
+  EXPECT_EQ(pass.iteration_time(), repeated.ranks[0].simulated.front());
 }
 
 TEST(RecordTrace, ADependencyThatIsNeverMetIsAFault) {
   workload::JobProgram job = recorded_job();
   job.ranks.pop_back();
-  const auto trace = record_trace(job, workload::plain_gpu());
-  ASSERT_FALSE(trace);
-  EXPECT_THAT(trace.error().text(), testing::HasSubstr("rank 0 stopped"));
+  const auto trace = error_of(record_trace(job, workload::plain_gpu()));
+  EXPECT_THAT(trace.text(), testing::HasSubstr("rank 0 stopped"));
 }
 
 TEST(RecordTrace, NothingToRecordIsAFault) {
@@ -276,10 +270,9 @@ TEST(RecordCalls, ACollectiveThatMeetsNobodyJoinsNobodyWhenReadAgain) {
   job.ranks = {alone, alone};
   job.ranks[1].rank = 1;
   const traces::JobTrace trace = must_record(job);
-  const auto again = workload::build_job_program(trace, workload::plain_gpu(), {});
-  ASSERT_TRUE(again);
-  EXPECT_TRUE(again->collectives.empty());
-  EXPECT_EQ(again->counters.count("program_collectives_not_joined"), 2U);
+  const auto again = must(workload::build_job_program(trace, workload::plain_gpu(), {}));
+  EXPECT_TRUE(again.collectives.empty());
+  EXPECT_EQ(again.counters.count("program_collectives_not_joined"), 2U);
 }
 
 TEST(RecordCalls, AGroupWithoutANameIsNamedByWhatItHolds) {

@@ -70,9 +70,8 @@ class SceneRun : public ::testing::Test {
 };
 
 TEST_F(SceneRun, APassAloneTakesItsKernels) {
-  const auto solo = solo_latency(gpu, program(gpu, 3, Duration{1000}));
-  ASSERT_TRUE(solo);
-  EXPECT_EQ(*solo, Duration{3000});
+  const auto solo = must(solo_latency(gpu, program(gpu, 3, Duration{1000})));
+  EXPECT_EQ(solo, Duration{3000});
 }
 
 /// At once, of 2 x 1,000 ns each.
@@ -91,23 +90,21 @@ struct ThreeRequests {
 TEST_F(SceneRun, LatencyIsServiceTimeWithoutTheQueue) {
   // Each takes 2,000, the last ends at 6,000.
   ThreeRequests scene;
-  const auto figures = run_scene(scene.setup);
-  ASSERT_TRUE(figures);
-  EXPECT_EQ(figures->front().latencies, std::vector<Duration>(3, Duration{2000}));
-  EXPECT_DOUBLE_EQ(figures->front().percentile_ms(99), 0.002);
-  EXPECT_DOUBLE_EQ(figures->front().mean_ms(), 0.002);
+  const auto figures = must(run_scene(scene.setup));
+  EXPECT_EQ(figures.front().latencies, std::vector<Duration>(3, Duration{2000}));
+  EXPECT_DOUBLE_EQ(figures.front().percentile_ms(99), 0.002);
+  EXPECT_DOUBLE_EQ(figures.front().mean_ms(), 0.002);
 }
 
 TEST_F(SceneRun, PassesThatEndBeforeTheMeasuredSpanAreNotCounted) {
   // They end at 2,000, 4,000 and 6,000 ns; from 4,000 on there are two, 2,000 ns apart.
   ThreeRequests scene;
   scene.setup.from = Duration{4000};
-  const auto figures = run_scene(scene.setup);
-  ASSERT_TRUE(figures);
-  EXPECT_EQ(figures->front().passes, 2u);
-  EXPECT_EQ(figures->front().latencies.size(), 2u);
-  EXPECT_DOUBLE_EQ(figures->front().per_s, 1 / 2e-6);
-  EXPECT_EQ(figures->front().ends.size(), 3u) << "rates over time are of all passes";
+  const auto figures = must(run_scene(scene.setup));
+  EXPECT_EQ(figures.front().passes, 2u);
+  EXPECT_EQ(figures.front().latencies.size(), 2u);
+  EXPECT_DOUBLE_EQ(figures.front().per_s, 1 / 2e-6);
+  EXPECT_EQ(figures.front().ends.size(), 3u) << "rates over time are of all passes";
 }
 
 TEST_F(SceneRun, RequestsThatDoNotEndWithinTheRunAreNotServed) {
@@ -116,9 +113,8 @@ TEST_F(SceneRun, RequestsThatDoNotEndWithinTheRunAreNotServed) {
   setup.gpu = &gpu;
   setup.clients = {service_of(work, 3)};
   setup.length = Duration{5999};
-  const auto figures = run_scene(setup);
-  ASSERT_TRUE(figures);
-  EXPECT_EQ(figures->front().passes, 2u);
+  const auto figures = must(run_scene(setup));
+  EXPECT_EQ(figures.front().passes, 2u);
 }
 
 TEST_F(SceneRun, ALoopsRateIsOfWholePasses) {
@@ -179,21 +175,18 @@ PairMachine pair_machine() {
 }
 
 TEST(PairWorkload, ProductsCountTheirWork) {
-  const auto job = parse_workload(kJob, "job.json");
-  ASSERT_TRUE(job) << job.error().front().text();
-  const auto& again = std::get<RepeatStep>(job->steps[1]);
+  const auto job = must(parse_workload(kJob, "job.json"));
+  const auto& again = std::get<RepeatStep>(job.steps[1]);
   const auto& kernels = std::get<KernelStep>(again.steps[0]).kernels;
   EXPECT_EQ(kernels[1].work.flops, 2.0 * 4 * 5 * 6);
   EXPECT_EQ(kernels[1].work.bytes, 4.0 * (4 * 6 + 6 * 5 + 4 * 5));
 }
 
 TEST(PairWorkload, RepeatsAndCountsBecomeLaunches) {
-  const auto job = parse_workload(kJob, "job.json");
-  ASSERT_TRUE(job);
-  const auto program = pair_program(*job, pair_machine());
-  ASSERT_TRUE(program) << program.error().front().text();
-  EXPECT_EQ(program->ops.size(), 2u * (3 + 1));
-  EXPECT_EQ(program->ops[0].duration, Duration{10'000});
+  const auto job = must(parse_workload(kJob, "job.json"));
+  const auto program = must(pair_program(job, pair_machine()));
+  EXPECT_EQ(program.ops.size(), 2u * (3 + 1));
+  EXPECT_EQ(program.ops[0].duration, Duration{10'000});
 }
 
 TEST(PairWorkload, AGivenLaunchLeavesTheTimeComputed) {
@@ -214,9 +207,8 @@ TEST(PairWorkload, AGivenLaunchLeavesTheTimeComputed) {
 
 TEST(PairWorkload, StretchingScalesDeviceAndHost) {
   const auto job = parse_workload(kJob, "job.json");
-  const auto program = pair_program(*job, pair_machine());
-  ASSERT_TRUE(program);
-  const auto longer = stretched(*program, 1.5);
+  const auto program = must(pair_program(*job, pair_machine()));
+  const auto longer = stretched(program, 1.5);
   EXPECT_EQ(longer.ops[0].duration, Duration{15'000});
   EXPECT_EQ(longer.threads[0].steps[1].think.duration(), Duration{1'500'000});
 }
@@ -229,10 +221,9 @@ TEST(PairWorkload, FaultsNameTheStep) {
 }
 
 TEST(PairWorkload, ShippedOnesAllBecomePrograms) {
-  const auto all = read_workloads(kConfigFolder + "/workloads");
-  ASSERT_TRUE(all) << all.error().front().text();
+  const auto all = must(read_workloads(kConfigFolder + "/workloads"));
   const PairMachine on = pair_machine();
-  for (const PairWorkload& workload : *all) {
+  for (const PairWorkload& workload : all) {
     const auto program = pair_program(workload, on, 1);  // for those whose batch is the table's
     ASSERT_TRUE(program) << program.error().front().text();
     EXPECT_GT(program->ops.size(), 30u) << workload.id;
@@ -241,10 +232,9 @@ TEST(PairWorkload, ShippedOnesAllBecomePrograms) {
 
 // gpt2-large at batch 16 does 16 times the work of batch 1, in as many kernels.
 TEST(PairWorkload, AModelIsRunAtTheBatchSizeThatIsAskedFor) {
-  const auto all = read_workloads(kConfigFolder + "/workloads");
-  ASSERT_TRUE(all);
-  const auto gpt = std::ranges::find(*all, "train-gpt2-large", &PairWorkload::id);
-  ASSERT_NE(gpt, all->end());
+  const auto all = must(read_workloads(kConfigFolder + "/workloads"));
+  const auto gpt = std::ranges::find(all, "train-gpt2-large", &PairWorkload::id);
+  ASSERT_NE(gpt, all.end());
   const auto small = pair_program(*gpt, pair_machine(), 1);
   const auto large = pair_program(*gpt, pair_machine(), 16);
   ASSERT_TRUE(small && large);
@@ -259,18 +249,15 @@ TEST(PairWorkload, AModelIsRunAtTheBatchSizeThatIsAskedFor) {
 
 TEST(PairWorkload, SaysWhichBatchSizesItsModelsHave) {
   std::string text = kJob;
-  const auto job = parse_workload(text, "job.json");
-  ASSERT_TRUE(job);
-  EXPECT_FALSE(is_resizable(job->steps));
+  const auto job = must(parse_workload(text, "job.json"));
+  EXPECT_FALSE(is_resizable(job.steps));
   const std::string kernels = "\"kernels\": [";
   text.insert(text.find(kernels), "\"each_sample\": true, ");
-  const auto sized = parse_workload(text, "job.json");
-  ASSERT_TRUE(sized) << sized.error().front().text();
-  EXPECT_TRUE(is_resizable(sized->steps)) << "within a step that is repeated";
-  const auto all = read_workloads(kConfigFolder + "/workloads");
-  ASSERT_TRUE(all);
-  const auto decode = std::ranges::find(*all, "infer-llama-decode", &PairWorkload::id);
-  ASSERT_NE(decode, all->end());
+  const auto sized = must(parse_workload(text, "job.json"));
+  EXPECT_TRUE(is_resizable(sized.steps)) << "within a step that is repeated";
+  const auto all = must(read_workloads(kConfigFolder + "/workloads"));
+  const auto decode = std::ranges::find(all, "infer-llama-decode", &PairWorkload::id);
+  ASSERT_NE(decode, all.end());
   EXPECT_EQ(model_batches(decode->steps), std::vector<std::uint32_t>{8});
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/fault.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
 
 namespace bubblesim::workload {
@@ -27,12 +28,11 @@ std::string fault(const std::string& text) {
 
 // Launches at 0, 2 and 4 us; the kernels of 10, 20 and 5 us follow each other: 10, 30, 35.
 TEST(KernelTable, KernelsRunInOrderOnOneStream) {
-  const auto program = parse("Conv,1,0,3,10000\nBatchNorm,0,0,1,20000\nrest,-1,0,9,5000\n");
-  ASSERT_TRUE(program) << program.error().text();
-  EXPECT_EQ(replayed(*program), (Spans{{0, 10}, {10, 30}, {30, 35}}));
-  EXPECT_EQ(microseconds(program->recorded_span), 35);
-  EXPECT_EQ(program->names[program->ops[1].name], "BatchNorm");
-  EXPECT_TRUE(program->counters.empty());
+  const auto program = must(parse("Conv,1,0,3,10000\nBatchNorm,0,0,1,20000\nrest,-1,0,9,5000\n"));
+  EXPECT_EQ(replayed(program), (Spans{{0, 10}, {10, 30}, {30, 35}}));
+  EXPECT_EQ(microseconds(program.recorded_span), 35);
+  EXPECT_EQ(program.names[program.ops[1].name], "BatchNorm");
+  EXPECT_TRUE(program.counters.empty());
 }
 
 // The GPU needs 4 us for a launch, 1 us between kernels and 3 us to return: 4 to 14, 15 to 35, 38.
@@ -42,9 +42,8 @@ TEST(KernelTable, TheDevicesLatenciesHold) {
   spec.stream_gap = us(1);
   spec.sync_latency = us(3);
   const auto program =
-      parse_kernel_table(kHeader + "a,1,0,3,10000\nb,1,0,1,20000\n", "t.csv", spec, us(2));
-  ASSERT_TRUE(program);
-  const RunRecorder run = run_once(*program);
+      must(parse_kernel_table(kHeader + "a,1,0,3,10000\nb,1,0,1,20000\n", "t.csv", spec, us(2)));
+  const RunRecorder run = run_once(program);
   EXPECT_EQ(run.spans(), (Spans{{4, 14}, {15, 35}}));
   EXPECT_EQ(run.iterations.back(), (std::pair<std::uint32_t, std::int64_t>{1, 38}));
 }
@@ -63,34 +62,30 @@ TEST(KernelTable, ProfilesAreTheClassAndTheSms) {
 }
 
 TEST(KernelTable, NamesMayHoldCommas) {
-  const auto program = parse("void f<int, 4>(a, b),1,0,3,10\ng,,0,0,1,20\n,0,0,1,30\n");
-  ASSERT_TRUE(program) << program.error().text();
-  EXPECT_EQ(program->names[program->ops[0].name], "void f<int, 4>(a, b)");
-  EXPECT_EQ(program->names[program->ops[1].name], "g,");
-  EXPECT_EQ(program->names[program->ops[2].name], "");
+  const auto program = must(parse("void f<int, 4>(a, b),1,0,3,10\ng,,0,0,1,20\n,0,0,1,30\n"));
+  EXPECT_EQ(program.names[program.ops[0].name], "void f<int, 4>(a, b)");
+  EXPECT_EQ(program.names[program.ops[1].name], "g,");
+  EXPECT_EQ(program.names[program.ops[2].name], "");
 }
 
 TEST(KernelTable, RowsOfNoDurationAreLeftOutAndCounted) {
-  const auto program = parse("a,1,0,3,0\nb,1,0,3,10\nc,1,0,3,0\n");
-  ASSERT_TRUE(program);
-  EXPECT_EQ(program->ops.size(), 1U);
-  EXPECT_EQ(program->counters.count("kernel_table_rows_without_time"), 2U);
+  const auto program = must(parse("a,1,0,3,0\nb,1,0,3,10\nc,1,0,3,0\n"));
+  EXPECT_EQ(program.ops.size(), 1U);
+  EXPECT_EQ(program.counters.count("kernel_table_rows_without_time"), 2U);
 }
 
 TEST(KernelTable, CarriageReturnsAndBlankLinesAreNoRows) {
-  const auto program = parse_kernel_table(
+  const auto program = must(parse_kernel_table(
       "Name,Profile,Memory_footprint,SM_usage,Duration\r\na,1,0,3,10\r\n\r\nb,1,0,3,10\r\n",
-      "t.csv", plain_gpu(), us(2));
-  ASSERT_TRUE(program) << program.error().text();
-  EXPECT_EQ(program->ops.size(), 2U);
+      "t.csv", plain_gpu(), us(2)));
+  EXPECT_EQ(program.ops.size(), 2U);
 }
 
 // A last line without its end may have been cut off in the middle of its last number.
 TEST(KernelTable, ALastLineWithoutAnEndIsCounted) {
-  const auto program = parse("a,1,0,3,10\nb,1,0,3,10");
-  ASSERT_TRUE(program);
-  EXPECT_EQ(program->ops.size(), 2U);
-  EXPECT_EQ(program->counters.count("kernel_table_last_line_without_end"), 1U);
+  const auto program = must(parse("a,1,0,3,10\nb,1,0,3,10"));
+  EXPECT_EQ(program.ops.size(), 2U);
+  EXPECT_EQ(program.counters.count("kernel_table_last_line_without_end"), 1U);
 }
 
 TEST(KernelTable, AMalformedRowIsAFaultWithItsLine) {
@@ -144,9 +139,8 @@ TEST(KernelTableFile, AByteOrderMarkIsNotPartOfTheHeader) {
 }
 
 TEST(KernelTableFile, AFileThatCannotBeReadIsAFault) {
-  const auto missing = read_kernel_table("no/such/table", plain_gpu(), us(2));
-  ASSERT_FALSE(missing);
-  EXPECT_THAT(missing.error().text(), StartsWith("no/such/table: cannot be read"));
+  const auto missing = error_of(read_kernel_table("no/such/table", plain_gpu(), us(2)));
+  EXPECT_THAT(missing.text(), StartsWith("no/such/table: cannot be read"));
   EXPECT_FALSE(read_kernel_table(std::filesystem::temp_directory_path(), plain_gpu(), us(2)));
 }
 
@@ -165,11 +159,10 @@ TEST(KernelTableFile, PublishedTablesAreReadInFull) {
       {"mobilenetv2_4_fwd", 152, 2.26},  {"resnet50_32_fb1", 946, 95.28},
       {"resnet50_4_fwd", 175, 6.5},      {"transformer_xl_4_fwd", 459, 16.67}};
   for (const Published& table : tables) {
-    const auto program = read_kernel_table(folder + table.name, plain_gpu(), us(2));
-    ASSERT_TRUE(program) << program.error().text();
-    EXPECT_EQ(program->ops.size(), table.rows) << table.name;
-    EXPECT_NEAR(to_seconds(program->recorded_span) * 1e3, table.milliseconds, 0.005) << table.name;
-    EXPECT_TRUE(program->counters.empty());
+    const auto program = must(read_kernel_table(folder + table.name, plain_gpu(), us(2)));
+    EXPECT_EQ(program.ops.size(), table.rows) << table.name;
+    EXPECT_NEAR(to_seconds(program.recorded_span) * 1e3, table.milliseconds, 0.005) << table.name;
+    EXPECT_TRUE(program.counters.empty());
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "sim/workload/lone_job.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/program_run.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
 #include "tests/unit/sim/workload/trace_builder.hpp"
 
@@ -77,24 +79,14 @@ class RunRecorder : public RunObserver {
 
 inline program::Program must_build(const traces::RankTrace& trace, Window window = Window::kWhole,
                           const hardware::GpuSpec& spec = plain_gpu()) {
-  Result<program::Program> program = build_program(trace, spec, {window});
-  if (!program) {
-    ADD_FAILURE() << program.error().text();
-    return {};
-  }
-  return *std::move(program);
+  return must(build_program(trace, spec, {window}));
 }
 
 inline JobProgram must_build_job(const std::vector<TraceBuilder>& ranks,
                                  Window window = Window::kWhole) {
   traces::JobTrace job;
   for (const TraceBuilder& rank : ranks) job.ranks.push_back(rank.trace());
-  Result<JobProgram> program = build_job_program(job, plain_gpu(), {window});
-  if (!program) {
-    ADD_FAILURE() << program.error().text();
-    return {};
-  }
-  return *std::move(program);
+  return must(build_job_program(job, plain_gpu(), {window}));
 }
 
 /// Runs a job's ranks once, each on a GPU of its own; returns what each did.
@@ -128,6 +120,8 @@ inline Spans replayed_with_longer(program::Program program, std::size_t op, std:
   return replayed(program);
 }
 
+using Edges = std::vector<std::uint32_t>;
+
 /// A recording, what its replay is, and what it is with an operation that lasts longer.
 struct Replayed {
   struct Longer {
@@ -141,6 +135,9 @@ struct Replayed {
   std::vector<Longer> longer{};
   std::vector<std::pair<std::string_view, std::uint64_t>> counters{};
   std::vector<std::pair<std::size_t, program::StepKind>> steps{};  ///< of the first thread
+  std::optional<Edges> edges{};  ///< what each edge waits for
+  std::vector<std::pair<std::size_t, int>> edge_counts{};  ///< of operations
+  std::vector<std::pair<std::size_t, std::int64_t>> lags{}, gaps{};  ///< of operations
 };
 
 inline void expect_replays(const std::vector<Replayed>& cases) {
@@ -155,6 +152,18 @@ inline void expect_replays(const std::vector<Replayed>& cases) {
     }
     for (const auto& [name, count] : row.counters) EXPECT_EQ(program.counters.count(name), count);
     for (const auto& [step, kind] : row.steps) EXPECT_EQ(program.threads[0].steps[step].kind, kind);
+    if (row.edges) {
+      Edges before;
+      for (const auto& edge : program.edges) before.push_back(edge.before);
+      EXPECT_EQ(before, *row.edges);
+    }
+    for (const auto& [op, count] : row.edge_counts) EXPECT_EQ(program.ops[op].edge_count, count);
+    for (const auto& [op, lag] : row.lags) {
+      EXPECT_EQ(microseconds(program.ops[op].launch_lag), lag) << "of " << op;
+    }
+    for (const auto& [op, gap] : row.gaps) {
+      EXPECT_EQ(microseconds(program.ops[op].gap), gap) << "of " << op;
+    }
   }
 }
 

@@ -1,11 +1,17 @@
 // An inference service: queue, batches, passes. Times in us.
-#include "sim/workload/service.hpp"
-
 #include <gtest/gtest.h>
 
 #include <optional>
 
+#include "sim/workload/estimated_shape.hpp"
+#include "sim/workload/meeting_table.hpp"
+#include "sim/workload/program_builder.hpp"
+#include "sim/workload/service.hpp"
+#include "sim/workload/what_if.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
+#include "tests/unit/sim/workload/program_recorder.hpp"
+#include "tests/unit/sim/workload/trace_builder.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -135,6 +141,247 @@ TEST_F(ServiceTest, WhatIsNotServedIsReportedOldestFirst) {
 TEST_F(ServiceTest, ARequestOfTheInstantOfACompletionIsServedNext) {
   serve({}, {0, 10});
   EXPECT_EQ(served_.back(), (Served{1, 10, 10, 20}));
+}
+
+// How long a run surely arrives at no collective. Times in us; bounds keep a thousandth back.
+SimTime at_ns(std::int64_t nanoseconds) { return kSimStart + Duration{nanoseconds}; }
+
+/// Kernels of 10, 20 and 30 on stream 0; on stream 1 a collective after the second, one after the
+/// third, of 5 each.
+ProgramMaker two_meetings() {
+  ProgramMaker maker(2);
+  maker.kernel(0, 10).kernel(0, 20).collective(0, 5, 0, 1).after(1, 0);
+  maker.kernel(0, 30).collective(0, 5, 1, 1).after(3, 0);
+  return maker;
+}
+
+/// The other rank: it arrives when the test says so.
+class Other final : public network::Participant {
+ public:
+  void on_all_arrived(std::uint64_t, SimTime) override {}
+};
+
+class Meetings : public testing::Test {
+ protected:
+  explicit Meetings(ProgramMaker maker = two_meetings())
+      : maker_(std::move(maker)), rendezvous_(std::vector<std::uint32_t>{2, 2}),
+        gpu_(engine_, plain_gpu(), {}) {
+    setup_.rendezvous = &rendezvous_;
+  }
+  ProgramRun& run() {
+    if (!run_) {
+      run_ = std::make_unique<ProgramRun>(engine_, gpu_, maker_.program(), setup_);
+      run_->start_pass(kSimStart);
+    }
+    return *run_;
+  }
+  // Of the only stream with collectives; max(): it arrives nowhere.
+  static SimTime next_of(const ProgramRun& program_run, SimTime now) {
+    std::vector<NextMeeting> next;
+    program_run.next_meetings(now, next);
+    return next.empty() ? SimTime::max() : next.front().earliest;
+  }
+  SimTime bound_at(std::int64_t microsecond) {
+    ProgramRun& program_run = run();
+    engine_.run_until(at(microsecond));
+    return next_of(program_run, at(microsecond));
+  }
+
+  ProgramMaker maker_;
+  engine::Engine engine_;
+  network::Rendezvous rendezvous_;
+  gpu::Gpu gpu_;
+  RunSetup setup_;
+  Other other_;
+  std::unique_ptr<ProgramRun> run_;
+};
+
+TEST_F(Meetings, ComeNoSoonerThanTheWorkBeforeThemTakes) {
+  EXPECT_EQ(next_of(run(), kSimStart), at_ns(29'970));  // 10 + 20
+  EXPECT_EQ(bound_at(12), at_ns(29'980));     // the second kernel, 20, began at 10
+}
+
+TEST_F(Meetings, AreNotReachedWhileAnotherHoldsTheirStream) {
+  EXPECT_EQ(bound_at(31), SimTime::max());
+}
+
+TEST_F(Meetings, FollowTheEndOfTheOneBefore) {
+  EXPECT_EQ(bound_at(50), SimTime::max());
+  rendezvous_.arrive(0, other_, 0, at(50));  // it ends at 55, the third kernel at 60
+  EXPECT_EQ(bound_at(52), at_ns(59'970));  // which, 30, began at 30
+}
+
+TEST_F(Meetings, OfTheNextPassComeAfterAllOfThisOne) {
+  (void)bound_at(50);
+  rendezvous_.arrive(0, other_, 0, at(50));
+  (void)bound_at(70);
+  rendezvous_.arrive(1, other_, 0, at(70));  // the second ends at 75; stream 0 has begun anew at 60
+  EXPECT_EQ(bound_at(71), at_ns(89'980));    // the second kernel, 20, began at 70
+}
+
+TEST_F(Meetings, MayComeAtOnceIfTheRankIsFasterThanItsProgram) {
+  setup_.perturbation.slowdown = 0.5;
+  EXPECT_EQ(next_of(run(), kSimStart), kSimStart);
+}
+
+TEST(MeetingTable, OfAProgramWithoutMeetingsIsEmpty) {
+  ProgramMaker maker;
+  maker.kernel(0, 10);
+  const MeetingTable table = meeting_table(maker.program());
+  EXPECT_TRUE(table.with_meetings.empty());
+  EXPECT_EQ(table.streams.at(0).pass, us(10));
+}
+
+TEST(MeetingTable, IsNotKnownIfThreadsShareTheStreamOfAMeeting) {
+  ProgramMaker maker;
+  maker.collective(0, 5, 0).thread().kernel(0, 10);
+  EXPECT_FALSE(meeting_table(maker.program()).known);
+}
+
+// Iterations of 2 + 3 and of 7, the first cut by the pass's begin.
+TEST(LeastIteration, IsTheHostsOwnTimeBetweenEnds) {
+  ProgramMaker maker;
+  maker.iterations(2).iteration(0).kernel(2, 50).cost(3).iteration(1).kernel(7, 50).end();
+  EXPECT_EQ(least_iteration(maker.program()), us(5));
+}
+
+// Collectives whose time is the network's: the fabric carries them from the last rank's start on.
+// Times in us. The link moves 1000 bytes a us.
+
+/// Ranks 0 and 1 meet at 60 as recorded; the network takes `latency` and then `bytes`.
+JobProgram modelled(std::int64_t latency, double bytes) {
+  JobProgram job = must_build_job({rank_with(0, from_to(10, 100)), rank_with(1, from_to(60, 100))});
+  job.links = {{1e9}};
+  job.transfers.resize(1);
+  job.transfers[0].latency = us(latency);
+  job.transfers[0].loads = {{network::LinkId{0}, bytes}};
+  job.collectives.at(0).transfer = 0;
+  for (program::Program& program : job.ranks) program.ops.at(0).duration = Duration{0};
+  return job;
+}
+
+// 60 + 5 + 20.
+TEST(ModelledCollectives, EndWhenTheFabricHasCarriedThem) {
+  const auto runs = run_once(modelled(5, 20000));
+  EXPECT_EQ(runs[0].spans(), (Spans{{10, 85}}));
+  EXPECT_EQ(runs[1].spans(), (Spans{{60, 85}}));
+}
+
+TEST(ModelledCollectives, ARanksOwnSpanComesAfter) {
+  JobProgram job = modelled(5, 20000);
+  job.ranks[1].ops[0].duration = us(3);
+  const auto runs = run_once(job);
+  EXPECT_EQ(runs[0].spans(), (Spans{{10, 85}}));
+  EXPECT_EQ(runs[1].spans(), (Spans{{60, 88}}));
+}
+
+// Rank 0 stands for all of its replicas: it waits for nobody, and holds its SMs for 25.
+TEST(ModelledCollectives, AFoldedGroupHasOneParticipant) {
+  JobProgram job = modelled(5, 20000);
+  job.ranks.pop_back();
+  job.collectives[0].participants = 1;
+  EXPECT_EQ(run_once(job)[0].spans(), (Spans{{10, 35}}));
+}
+
+// Two jobs' worth of ranks on one link: alone 20 each, together 40.
+TEST(ModelledCollectives, ShareTheirLinks) {
+  JobProgram job = modelled(0, 20000);
+  job.collectives.push_back(job.collectives[0]);
+  for (JoinedCollective& joined : job.collectives) joined.participants = 1;
+  job.ranks[0].ops[0].launch_lag = job.ranks[1].ops[0].launch_lag;
+  job.ranks[0].threads = job.ranks[1].threads;
+  job.ranks[1].ops[0].collective = 1;
+  const auto runs = run_once(job);
+  EXPECT_EQ(runs[0].spans(), (Spans{{60, 100}}));
+  EXPECT_EQ(runs[1].spans(), (Spans{{60, 100}}));
+}
+
+// Twice the link: (5 + 20) / 2 = 12.5, so with 6 and 20: 13.
+TEST(ModelledCollectives, ACounterfactualsLinkSpeedIsTheNetworks) {
+  JobProgram job = modelled(6, 20000);
+  apply({.target = WhatIfTarget::kLink, .name = {}, .rank = {}, .speed = 2.0}, job);
+  EXPECT_EQ(run_once(job)[0].spans(), (Spans{{10, 73}}));
+}
+
+// What a kernel without a recorded launch shape is taken to occupy, and how that is said.
+
+// 100 SMs of 2048 threads, 32 blocks and 65,536 registers: 16 blocks of 128 threads with 32
+// registers, 2 of 256 with 128.
+hardware::GpuSpec device() {
+  hardware::GpuSpec spec;
+  spec.sm_count = 100;
+  spec.sm.max_threads = 2048;
+  spec.sm.max_warps = 64;
+  spec.sm.max_blocks = 32;
+  spec.sm.registers = 65536;
+  spec.sm.warp_size = 32;
+  spec.sm.register_unit = 256;
+  spec.sm.warp_allocation_unit = 4;
+  spec.sm.shared_memory_bytes = 102400;
+  spec.sm.shared_memory_unit_bytes = 1024;
+  spec.sm.shared_memory_reserved_bytes = 1024;
+  return spec;
+}
+
+std::uint64_t blocks_of(std::int64_t us, program::KernelClass kernel_class) {
+  return estimate_kernel_shape(std::chrono::microseconds(us), kernel_class, device()).blocks();
+}
+
+TEST(EstimatedShape, a_short_kernel_fills_the_gpu_in_proportion_to_its_duration) {
+  EXPECT_EQ(blocks_of(5, program::KernelClass::kMemory), 400U);    // 5/20 of 100 x 16
+  EXPECT_EQ(blocks_of(10, program::KernelClass::kCompute), 100U);  // 10/20 of 100 x 2
+  EXPECT_EQ(blocks_of(0, program::KernelClass::kUnknown), 1U);
+}
+
+TEST(EstimatedShape, a_long_kernel_fills_it_wave_by_wave) {
+  EXPECT_EQ(blocks_of(60, program::KernelClass::kMemory), 16'000U);   // 10 waves of 6 us
+  EXPECT_EQ(blocks_of(500, program::KernelClass::kCompute), 1'000U);  // root of 500/20: 5 waves
+}
+
+/// A recording of kernels, the first `known` of them with a shape of 7 blocks.
+traces::RankTrace recording(std::size_t known, const std::vector<Launched>& kernels) {
+  TraceBuilder builder;
+  for (const Launched& kernel : kernels) builder.kernel(kernel);
+  traces::RankTrace trace = builder.trace();
+  const ShapeId seven = trace.shapes.intern({{7, 1, 1}, {128, 1, 1}, 32, 0});
+  const ShapeId none = trace.shapes.intern(traces::kUnknownShape);
+  for (std::size_t i = 0; i < trace.device_ops.size(); ++i) {
+    trace.device_ops[i].shape = i < known ? seven : none;
+  }
+  return trace;
+}
+
+program::Program built(const traces::RankTrace& trace) {
+  return build_program(trace, device(), {Window::kWhole}).value();
+}
+
+TEST(EstimatedShape, another_launch_of_the_name_says_more_than_the_duration) {
+  const program::Program program = built(recording(
+      1, {{.called = 0, .returned = 1, .start = 2, .end = 12, .name = "relu"},
+          {.called = 3, .returned = 4, .start = 12, .end = 22, .name = "relu"},
+          {.called = 5, .returned = 6, .start = 22, .end = 32, .name = "gelu"}}));
+  EXPECT_EQ(program.profiles[program.ops[1].profile].blocks, 7U);
+  EXPECT_EQ(program.profiles[program.ops[2].profile].blocks, 800U);  // 10/20 of 100 x 16
+}
+
+TEST(EstimatedShape, the_share_of_kernel_time_is_in_the_counters) {
+  const program::Program program = built(recording(
+      1, {{.called = 0, .returned = 1, .start = 2, .end = 32, .name = "relu"},
+          {.called = 3, .returned = 4, .start = 32, .end = 42, .name = "gelu"}}));
+  EXPECT_EQ(program.counters.count("program_launch_shapes_estimated"), 1U);
+  EXPECT_EQ(program.counters.count("program_kernel_ns"), 40'000U);
+  EXPECT_EQ(program.counters.count("program_kernel_ns_of_estimated_shape"), 10'000U);
+  EXPECT_EQ(program.counters.count("program_launch_shapes_mostly_estimated"), 1U);
+}
+
+TEST(EstimatedShape, recorded_shapes_say_nothing) {
+  const program::Program program = built(recording(1, {{.returned = 1, .start = 2, .end = 32}}));
+  EXPECT_EQ(program.counters.count("program_kernel_ns"), 0U);
+  EXPECT_EQ(program.counters.count("program_launch_shapes_estimated"), 0U);
+}
+
+TEST(EstimatedShape, a_collective_takes_a_few_sms_however_long_it_waits) {
+  EXPECT_EQ(estimate_collective_shape().blocks(), 8U);
 }
 
 }  // namespace

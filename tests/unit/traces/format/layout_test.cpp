@@ -1,13 +1,15 @@
 // The bytes of the format, what of them is refused, and what is passed over.
-#include "traces/format/layout.hpp"
-
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <limits>
+#include <string>
 
 #include "sim/base/random.hpp"
 #include "tests/fault.hpp"
 #include "tests/unit/traces/format/sample_job.hpp"
+#include "tests/unit/traces/format/valid_ids.hpp"
+#include "traces/format/layout.hpp"
 #include "traces/format/varint.hpp"
 #include "traces/launch_shapes.hpp"
 
@@ -150,9 +152,8 @@ TEST(BtrLayout, a_later_minor_version_is_read) {
   bytes[10] = 9;
   const std::uint32_t crc = crc32_of(std::span(bytes).first(12));
   for (unsigned i = 0; i < 4; ++i) bytes[12 + i] = static_cast<std::uint8_t>(crc >> (8 * i));
-  const auto outcome = read_job_bytes(bytes, "t.btr");
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(text_of(outcome->counters), "");
+  const auto outcome = must(read_job_bytes(bytes, "t.btr"));
+  EXPECT_EQ(text_of(outcome.counters), "");
 }
 
 TEST(BtrLayout, unknown_chunk_kinds_and_codecs_are_passed_over_and_counted) {
@@ -163,37 +164,34 @@ TEST(BtrLayout, unknown_chunk_kinds_and_codecs_are_passed_over_and_counted) {
       {.kind = number(ChunkKind::kMemory), .rank = 0, .records = 1, .index = 2, .first_record = 1},
       {3, 1, 1, 1, 20, 40, 60});
   const auto outcome =
-      read_job_bytes(file_of_chunks({future, coded, memory, end_chunk(3)}), "t.btr");
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->counters.count("btr_chunks_unknown"), 2U);
-  EXPECT_EQ(outcome->counters.count("btr_chunks_lost"), 0U);
-  EXPECT_EQ(outcome->counters.count("btr_records_lost"), 1U);  // the memory sample in codec 9
-  ASSERT_EQ(outcome->job.ranks.size(), 1U);
-  ASSERT_EQ(outcome->job.ranks[0].memory.size(), 1U);
-  EXPECT_EQ(to_ns(outcome->job.ranks[0].memory[0].at), 10);  // zigzag: 20, 40, 60 are 10, 20, 30
-  EXPECT_EQ(outcome->job.ranks[0].memory[0].allocated_bytes, 20U);
-  EXPECT_EQ(outcome->job.ranks[0].memory[0].reserved_bytes, 30U);
+      must(read_job_bytes(file_of_chunks({future, coded, memory, end_chunk(3)}), "t.btr"));
+  EXPECT_EQ(outcome.counters.count("btr_chunks_unknown"), 2U);
+  EXPECT_EQ(outcome.counters.count("btr_chunks_lost"), 0U);
+  EXPECT_EQ(outcome.counters.count("btr_records_lost"), 1U);  // the memory sample in codec 9
+  ASSERT_EQ(outcome.job.ranks.size(), 1U);
+  ASSERT_EQ(outcome.job.ranks[0].memory.size(), 1U);
+  EXPECT_EQ(to_ns(outcome.job.ranks[0].memory[0].at), 10);  // zigzag: 20, 40, 60 are 10, 20, 30
+  EXPECT_EQ(outcome.job.ranks[0].memory[0].allocated_bytes, 20U);
+  EXPECT_EQ(outcome.job.ranks[0].memory[0].reserved_bytes, 30U);
 }
 
 TEST(BtrLayout, columns_beyond_the_known_ones_are_passed_over) {
   const Bytes memory =
       chunk_of({.kind = number(ChunkKind::kMemory), .rank = 0, .records = 1},
                {4, 1, 1, 1, 2, 20, 40, 60, 99, 98});
-  const auto outcome = read_job_bytes(file_of_chunks({memory, end_chunk(1)}), "t.btr");
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->job.ranks.at(0).memory.size(), 1U);
+  const auto outcome = must(read_job_bytes(file_of_chunks({memory, end_chunk(1)}), "t.btr"));
+  EXPECT_EQ(outcome.job.ranks.at(0).memory.size(), 1U);
 }
 
 TEST(BtrLayout, a_column_that_an_earlier_minor_version_lacks_reads_as_zero) {
   // Streams of version 1.0 have two columns: system id 7, priority 0; the device is new in 1.1.
   const Bytes stream = chunk_of({.kind = number(ChunkKind::kStreams), .rank = 0, .records = 1},
                                 {2, 1, 1, 7, 0});
-  const auto outcome = read_job_bytes(file_of_chunks({stream, end_chunk(1)}), "t.btr");
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->counters.count("btr_chunks_malformed"), 0U);
-  ASSERT_EQ(outcome->job.ranks.at(0).streams.size(), 1U);
-  EXPECT_EQ(outcome->job.ranks[0].streams[0].system_id, 7U);
-  EXPECT_EQ(outcome->job.ranks[0].streams[0].device, 0U);
+  const auto outcome = must(read_job_bytes(file_of_chunks({stream, end_chunk(1)}), "t.btr"));
+  EXPECT_EQ(outcome.counters.count("btr_chunks_malformed"), 0U);
+  ASSERT_EQ(outcome.job.ranks.at(0).streams.size(), 1U);
+  EXPECT_EQ(outcome.job.ranks[0].streams[0].system_id, 7U);
+  EXPECT_EQ(outcome.job.ranks[0].streams[0].device, 0U);
 }
 
 TEST(BtrLayout, one_block_of_one_thread_without_registers_was_an_unknown_shape_before_1_2) {
@@ -206,9 +204,8 @@ TEST(BtrLayout, one_block_of_one_thread_without_registers_was_an_unknown_shape_b
     bytes[10] = minor;
     const std::uint32_t crc = crc32_of(std::span(bytes).first(12));
     for (unsigned i = 0; i < 4; ++i) bytes[12 + i] = static_cast<std::uint8_t>(crc >> (8 * i));
-    const auto outcome = read_job_bytes(bytes, "t.btr");
-    ASSERT_TRUE(outcome);
-    const auto& read = outcome->job.ranks.at(0).shapes;
+    const auto outcome = must(read_job_bytes(bytes, "t.btr"));
+    const auto& read = outcome.job.ranks.at(0).shapes;
     ASSERT_EQ(read.size(), 2U);
     EXPECT_EQ(is_known(read[ShapeId{0}]), minor == 2);
     EXPECT_TRUE(is_known(read[ShapeId{1}]));
@@ -219,10 +216,9 @@ TEST(BtrLayout, an_unknown_enumerator_reads_as_other_and_is_counted) {
   // One host call: 8 columns of one byte; kind 77 is none of this version.
   const Bytes call = chunk_of({.kind = number(ChunkKind::kHostCalls), .rank = 0, .records = 1},
                               {8, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 77, 0, 0});
-  const auto outcome = read_job_bytes(file_of_chunks({call, end_chunk(1)}), "t.btr");
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->job.ranks.at(0).host_calls.at(0).kind, HostCallKind::kOther);
-  EXPECT_EQ(outcome->counters.count("btr_enums_unknown"), 1U);
+  const auto outcome = must(read_job_bytes(file_of_chunks({call, end_chunk(1)}), "t.btr"));
+  EXPECT_EQ(outcome.job.ranks.at(0).host_calls.at(0).kind, HostCallKind::kOther);
+  EXPECT_EQ(outcome.counters.count("btr_enums_unknown"), 1U);
 }
 
 TEST(BtrLayout, sizes_that_the_file_cannot_justify_are_no_chunk_header) {
@@ -245,10 +241,9 @@ TEST(BtrLayout, claimed_records_that_the_payload_cannot_hold_are_refused_before_
     const Bytes chunk = chunk_of({.kind = kind, .rank = 0, .records = 0xFFFFFFFF},
                                  {12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0,
                                   0, 0, 0, 0});
-    const auto outcome = read_job_bytes(file_of_chunks({chunk, end_chunk(1)}), "t.btr");
-    ASSERT_TRUE(outcome);
-    EXPECT_EQ(outcome->counters.count("btr_chunks_malformed"), 1U) << kind;
-    EXPECT_TRUE(outcome->job.ranks.empty()) << kind;
+    const auto outcome = must(read_job_bytes(file_of_chunks({chunk, end_chunk(1)}), "t.btr"));
+    EXPECT_EQ(outcome.counters.count("btr_chunks_malformed"), 1U) << kind;
+    EXPECT_TRUE(outcome.job.ranks.empty()) << kind;
   }
 }
 
@@ -259,19 +254,208 @@ TEST(BtrLayout, lengths_of_texts_and_lists_that_exceed_their_bytes_are_refused) 
                                 .index = 1},
                                {8, 1, 1, 1, 1, 5, 1, 1, 1, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF,
                                 0x0F, 1, 0, 0});
-  const auto outcome = read_job_bytes(file_of_chunks({name, peers, end_chunk(2)}), "t.btr");
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->counters.count("btr_chunks_malformed"), 2U);
-  EXPECT_EQ(outcome->counters.count("btr_records_lost"), 2U);
+  const auto outcome = must(read_job_bytes(file_of_chunks({name, peers, end_chunk(2)}), "t.btr"));
+  EXPECT_EQ(outcome.counters.count("btr_chunks_malformed"), 2U);
+  EXPECT_EQ(outcome.counters.count("btr_records_lost"), 2U);
 }
 
 TEST(BtrLayout, a_number_that_its_field_cannot_hold_makes_the_chunk_malformed) {
   // One stream: system id 7, priority 2^33 zigzagged, which is no 32-bit integer.
   const Bytes stream = chunk_of({.kind = number(ChunkKind::kStreams), .rank = 0, .records = 1},
                                 {2, 1, 5, 7, 0x80, 0x80, 0x80, 0x80, 0x40});
-  const auto outcome = read_job_bytes(file_of_chunks({stream, end_chunk(1)}), "t.btr");
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->counters.count("btr_chunks_malformed"), 1U);
+  const auto outcome = must(read_job_bytes(file_of_chunks({stream, end_chunk(1)}), "t.btr"));
+  EXPECT_EQ(outcome.counters.count("btr_chunks_malformed"), 1U);
+}
+
+// A damaged file gives every whole chunk, says what is missing, and nothing points nowhere.
+constexpr WriterOptions kSmallChunks{.chunk_records = 4};
+
+std::uint64_t end_of(const ScannedChunk& chunk) {
+  return chunk.offset + kChunkHeaderBytes + chunk.header.stored_bytes;
+}
+
+std::size_t device_ops_of(const JobTrace& job) {
+  std::size_t sum = 0;
+  for (const RankTrace& trace : job.ranks) sum += trace.device_ops.size();
+  return sum;
+}
+
+TEST(BtrDamage, a_cut_at_every_byte_leaves_every_chunk_before_it) {
+  const Bytes whole = file_of(sample_job(), kSmallChunks);
+  const auto chunks = chunks_of(whole);
+  for (std::size_t cut = kFileHeaderBytes; cut < whole.size(); ++cut) {
+    const auto outcome = read_job_bytes(std::span(whole).first(cut), "cut.btr");
+    ASSERT_TRUE(outcome) << cut;
+    std::size_t ops = 0;
+    std::uint64_t last_end = kFileHeaderBytes;
+    for (const ScannedChunk& chunk : chunks) {
+      if (end_of(chunk) > cut) break;
+      last_end = end_of(chunk);
+      ops += kind_of(chunk) == "device_ops" ? chunk.header.records : 0;
+    }
+    EXPECT_EQ(device_ops_of(outcome->job), ops) << cut;
+    EXPECT_EQ(outcome->counters.count("btr_end_missing"), 1U) << cut;
+    EXPECT_EQ(outcome->counters.count("btr_bytes_lost"), cut - last_end) << cut;
+    EXPECT_EQ(outcome->counters.count("btr_chunks_lost"), cut == last_end ? 0U : 1U) << cut;
+    EXPECT_TRUE(ids_are_valid(outcome->job)) << cut;
+  }
+}
+
+TEST(BtrDamage, a_larger_file_cut_at_every_hundredth_is_read_up_to_the_cut) {
+  JobTrace job = sample_job();
+  while (job.ranks[0].device_ops.size() < 20'000) {
+    job.ranks[0].device_ops.push_back(job.ranks[0].device_ops[job.ranks[0].device_ops.size() % 7]);
+  }
+  const Bytes whole = file_of(job, {.chunk_records = 100});
+  std::size_t before = 0;
+  for (std::size_t percent = 1; percent <= 100; ++percent) {
+    const std::size_t cut = std::max(kFileHeaderBytes, whole.size() * percent / 100);
+    const auto outcome = must(read_job_bytes(std::span(whole).first(cut), "cut.btr"));
+    EXPECT_GE(device_ops_of(outcome.job), before);
+    before = device_ops_of(outcome.job);
+    EXPECT_EQ(outcome.counters.count("btr_end_missing"), percent == 100 ? 0U : 1U);
+  }
+  EXPECT_EQ(before, 20'001U);
+}
+
+TEST(BtrDamage, every_flipped_bit_is_noticed_and_costs_one_chunk_at_most) {
+  const Bytes whole = file_of(sample_job(), kSmallChunks);
+  for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    Bytes flipped = whole;
+    flipped[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
+    const auto outcome = read_job_bytes(flipped, "flip.btr");
+    if (!outcome) {
+      EXPECT_LT(bit / 8, kFileMagic.size());
+      continue;
+    }
+    EXPECT_FALSE(outcome->counters.empty()) << "bit " << bit;
+    EXPECT_LE(outcome->counters.count("btr_chunks_lost"), 1U) << "bit " << bit;
+    EXPECT_TRUE(ids_are_valid(outcome->job)) << "bit " << bit;
+  }
+}
+
+TEST(BtrDamage, records_of_a_lost_chunk_are_counted_and_the_rest_is_read) {
+  Bytes file = file_of(sample_job(), kSmallChunks);
+  for (const ScannedChunk& chunk : chunks_of(file)) {
+    if (kind_of(chunk) != "device_ops" || chunk.header.first_record != 4) continue;
+    file[end_of(chunk) - 1] ^= 1U;
+  }
+  const auto outcome = must(read_job_bytes(file, "t.btr"));
+  // Rank 0 had operations 0 to 9 in chunks of 4, 4 and 2; 4 to 7 are lost.
+  const auto& ops = outcome.job.ranks.at(0).device_ops;
+  ASSERT_EQ(ops.size(), 6U);
+  EXPECT_EQ(ops[3].correlation, 503U);
+  EXPECT_EQ(ops[4].correlation, 508U);
+  EXPECT_EQ(outcome.counters.count("btr_chunks_lost"), 1U);
+  EXPECT_EQ(outcome.counters.count("btr_records_lost"), 4U);
+  // Edge 9 -> 1 follows its operation to place 5; edge 0 -> 3 stays.
+  const auto& edges = outcome.job.ranks[0].edges;
+  ASSERT_EQ(edges.size(), 2U);
+  EXPECT_EQ(edges[1].before.value, 5U);
+  EXPECT_EQ(edges[1].after.value, 1U);
+}
+
+/// sample_job without the first chunk of a kind of rank 0, its bytes taken out of the file.
+Result<ReadOutcome> read_without(const std::string& kind) {
+  Bytes file = file_of(sample_job());
+  for (const ScannedChunk& chunk : chunks_of(file)) {
+    if (kind_of(chunk) != kind || chunk.header.rank != 0) continue;
+    file.erase(file.begin() + static_cast<long>(chunk.offset),
+               file.begin() + static_cast<long>(end_of(chunk)));
+  }
+  auto outcome = read_job_bytes(file, "t.btr");
+  EXPECT_TRUE(outcome);
+  EXPECT_EQ(outcome->counters.count("btr_chunks_lost"), 1U);
+  EXPECT_TRUE(ids_are_valid(outcome->job));
+  return outcome;
+}
+
+TEST(BtrDamage, names_of_a_lost_chunk_read_as_lost) {
+  const auto outcome = read_without("names");
+  const RankTrace& trace = outcome->job.ranks.at(0);
+  EXPECT_EQ(trace.names.size(), 1U);
+  EXPECT_EQ(trace.names[trace.device_ops[0].name], "(lost)");
+  // 12 calls, 10 operations, 2 collectives, 2 markers
+  EXPECT_EQ(outcome->counters.count("btr_names_lost"), 26U);
+  EXPECT_EQ(outcome->counters.count("btr_records_lost"), 5U);
+}
+
+TEST(BtrDamage, lost_streams_stay_apart) {
+  const auto outcome = read_without("streams");
+  const RankTrace& trace = outcome->job.ranks.at(0);
+  EXPECT_EQ(outcome->counters.count("btr_streams_lost"), 2U);
+  EXPECT_EQ(trace.streams.size(), 2U);
+  EXPECT_NE(trace.device_ops[0].stream, trace.device_ops[1].stream);
+  EXPECT_EQ(trace.device_ops[0].stream, trace.device_ops[2].stream);
+}
+
+TEST(BtrDamage, what_refers_to_other_lost_tables_is_counted) {
+  EXPECT_EQ(read_without("threads")->counters.count("btr_threads_lost"), 2U);
+  // Of operations 0 to 9, kind = i mod 4: kernels 0, 4, 8 and collectives 3, 7 have shapes.
+  EXPECT_EQ(read_without("shapes")->counters.count("btr_shapes_lost"), 5U);
+  // launch is recorded unless i mod 3 = 2: all but 2, 5, 8.
+  EXPECT_EQ(read_without("host_calls")->counters.count("btr_launches_lost"), 7U);
+  // Two operations and a note refer to them.
+  EXPECT_EQ(read_without("collectives")->counters.count("btr_collectives_lost"), 3U);
+  EXPECT_EQ(read_without("device_ops")->counters.count("btr_edges_lost"), 2U);
+  EXPECT_EQ(read_without("rank")->counters.count("btr_rank_descriptions_lost"), 1U);
+}
+
+TEST(BtrDamage, foreign_bytes_between_chunks_cost_nothing_but_themselves) {
+  const Bytes whole = file_of(sample_job(), kSmallChunks);
+  const auto chunks = chunks_of(whole);
+  Bytes file = whole;
+  const Bytes noise{0xC5, 'B', 'C', 'K', 1, 2, 3};
+  file.insert(file.begin() + static_cast<long>(chunks[3].offset), noise.begin(), noise.end());
+  const auto outcome = must(read_job_bytes(file, "t.btr"));
+  EXPECT_EQ(text_of(outcome.job), text_of(sample_job()));
+  EXPECT_EQ(outcome.counters.count("btr_bytes_lost"), 7U);
+  EXPECT_EQ(outcome.counters.count("btr_chunks_lost"), 0U);
+}
+
+TEST(BtrDamage, a_chunk_that_stands_twice_is_read_once) {
+  const Bytes whole = file_of(sample_job(), kSmallChunks);
+  const ScannedChunk chunk = chunks_of(whole)[6];
+  const Bytes copy(whole.begin() + static_cast<long>(chunk.offset),
+                   whole.begin() + static_cast<long>(end_of(chunk)));
+  Bytes file = whole;
+  file.insert(file.begin() + static_cast<long>(end_of(chunk)), copy.begin(), copy.end());
+  const auto outcome = must(read_job_bytes(file, "t.btr"));
+  EXPECT_EQ(text_of(outcome.job), text_of(sample_job()));
+  EXPECT_EQ(outcome.counters.count("btr_chunks_malformed"), 1U);
+  EXPECT_EQ(outcome.counters.count("btr_chunks_lost"), 0U);
+}
+
+TEST(BtrDamage, bytes_after_the_end_are_ignored_and_counted) {
+  Bytes file = file_of(sample_job());
+  file.resize(file.size() + 100);
+  const auto outcome = must(read_job_bytes(file, "t.btr"));
+  EXPECT_EQ(text_of(outcome.job), text_of(sample_job()));
+  EXPECT_EQ(outcome.counters.count("btr_bytes_after_end"), 100U);
+}
+
+TEST(BtrDamage, a_lost_run_of_a_file_is_found_over_windows_of_the_reader) {
+  // 3 MiB of zeros in the middle: longer than the reader's window, resumed behind it.
+  const std::string path = temporary_path();
+  const Bytes whole = file_of(sample_job(), kSmallChunks);
+  const auto chunks = chunks_of(whole);
+  Bytes file = whole;
+  file.insert(file.begin() + static_cast<long>(chunks[5].offset), 3U << 20U, 0);
+  write_file(path, file);
+  const auto outcome = must(read_job(path));
+  EXPECT_EQ(text_of(outcome.job), text_of(sample_job()));
+  EXPECT_EQ(outcome.counters.count("btr_bytes_lost"), 3U << 20U);
+}
+
+TEST(BtrDamage, headers_that_all_promise_more_than_the_file_holds_take_linear_time) {
+  std::vector<Bytes> headers;
+  for (std::uint32_t i = 0; i < 20'000; ++i) {
+    headers.push_back(chunk_of(
+        {.kind = 7, .rank = i, .index = i, .stored_bytes = 1U << 26U, .raw_bytes = 1U << 26U}, {}));
+  }
+  const auto outcome = must(read_job_bytes(file_of_chunks(headers), "t.btr"));
+  EXPECT_EQ(outcome.counters.count("btr_chunks_lost"), 20'000U);
+  EXPECT_EQ(outcome.counters.count("btr_bytes_lost"), 20'000U * 44U);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/fault.hpp"
 #include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/trace_writer.hpp"
 
@@ -32,12 +33,11 @@ void put_tables(TraceWriter& writer, std::uint32_t rank) {
 
 TEST(BtrWriter, records_appended_one_by_one_fill_chunks_of_the_given_size) {
   const std::string path = temporary_path();
-  auto writer = TraceWriter::create(path, {.chunk_records = 10});
-  ASSERT_TRUE(writer);
-  ASSERT_TRUE(writer->describe(RankId{5}, {.world_size = 8, .device = {}, .provenance = {}}));
-  put_tables(*writer, 5);
-  for (std::int64_t i = 0; i < 25; ++i) put(*writer, 5, call_at(i));
-  ASSERT_TRUE(writer->finish());
+  auto writer = must(TraceWriter::create(path, {.chunk_records = 10}));
+  ASSERT_TRUE(writer.describe(RankId{5}, {.world_size = 8, .device = {}, .provenance = {}}));
+  put_tables(writer, 5);
+  for (std::int64_t i = 0; i < 25; ++i) put(writer, 5, call_at(i));
+  ASSERT_TRUE(writer.finish());
   std::vector<std::uint32_t> sizes;
   const Bytes file = bytes_of_file(path);
   for (const ScannedChunk& chunk : chunks_of(file)) {
@@ -57,12 +57,11 @@ TEST(BtrWriter, without_finish_the_chunks_written_are_readable) {
     put_tables(*writer, 0);
     for (std::int64_t i = 0; i < 25; ++i) put(*writer, 0, call_at(i));
   }
-  const auto outcome = read_job(path);
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->job.ranks.at(0).host_calls.size(), 20U);
-  EXPECT_EQ(outcome->job.ranks[0].names.size(), 1U);  // tables go before what needs them
-  EXPECT_EQ(outcome->counters.count("btr_end_missing"), 1U);
-  EXPECT_EQ(outcome->counters.count("btr_names_lost"), 0U);
+  const auto outcome = must(read_job(path));
+  EXPECT_EQ(outcome.job.ranks.at(0).host_calls.size(), 20U);
+  EXPECT_EQ(outcome.job.ranks[0].names.size(), 1U);  // tables go before what needs them
+  EXPECT_EQ(outcome.counters.count("btr_end_missing"), 1U);
+  EXPECT_EQ(outcome.counters.count("btr_names_lost"), 0U);
 }
 
 TEST(BtrWriter, a_flush_makes_everything_so_far_readable_while_the_file_is_open) {
@@ -134,9 +133,8 @@ TEST(BtrWriter, the_last_description_and_counters_of_a_rank_count) {
 TEST(BtrWriter, a_full_disk_is_an_error_of_this_and_every_later_call) {
   struct stat status {};
   if (::stat("/dev/full", &status) != 0) GTEST_SKIP() << "no /dev/full here";
-  const auto writer = TraceWriter::create("/dev/full");
-  ASSERT_FALSE(writer);
-  EXPECT_THAT(writer.error().text(), HasSubstr("/dev/full: cannot write"));
+  const auto writer = error_of(TraceWriter::create("/dev/full"));
+  EXPECT_THAT(writer.text(), HasSubstr("/dev/full: cannot write"));
 }
 
 TEST(BtrWriter, a_folder_that_does_not_exist_and_chunks_of_no_records_are_refused) {
@@ -219,13 +217,10 @@ TEST(BtrWriter, a_pipe_gets_the_bytes_and_stays_a_pipe) {
 
 // What is written is what is read: every field, in the order written.
 
-using namespace testing;
-
 JobTrace round_trip(const JobTrace& job, const WriterOptions& options = {}) {
-  auto outcome = read_job_bytes(file_of(job, options), "test.btr");
-  EXPECT_TRUE(outcome);
-  EXPECT_EQ(text_of(outcome->counters), "");
-  return std::move(outcome->job);
+  auto outcome = must(read_job_bytes(file_of(job, options), "test.btr"));
+  EXPECT_EQ(text_of(outcome.counters), "");
+  return std::move(outcome.job);
 }
 
 TEST(BtrRoundTrip, every_field_of_every_record_returns) {
@@ -289,9 +284,8 @@ TEST(BtrRoundTrip, a_name_of_a_million_characters_and_names_with_any_byte_return
 
 TEST(BtrRoundTrip, the_same_job_gives_the_same_bytes) {
   EXPECT_EQ(file_of(sample_job()), file_of(sample_job()));
-  const auto once = read_job_bytes(file_of(sample_job()), "test.btr");
-  ASSERT_TRUE(once);
-  EXPECT_EQ(file_of(once->job), file_of(sample_job()));
+  const auto once = must(read_job_bytes(file_of(sample_job()), "test.btr"));
+  EXPECT_EQ(file_of(once.job), file_of(sample_job()));
 }
 
 TEST(BtrRoundTrip, a_job_too_regular_for_the_expansion_limit_is_still_read) {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "tests/fault.hpp"
 #include "tests/unit/traces/import/gzip_samples.hpp"
-#include "tests/unit/traces/import/imported.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/import/kineto_import.hpp"
@@ -185,10 +185,9 @@ TEST(KinetoDamage, an_event_beyond_the_limit_is_dropped) {
   options.max_event_bytes = std::size_t{1} << 20U;
   const std::string text =
       file({kernel("1"), kernel("20", "2", std::string(5000000, 'n')), kernel("40", "3")});
-  const auto trace = import_kineto_text(text, "t.json", options);
-  ASSERT_TRUE(trace.has_value()) << trace.error().text();
-  EXPECT_EQ(trace->device_ops.size(), 2U);
-  EXPECT_GE(trace->counters.count("kineto_damaged_events_dropped"), 1U);
+  const auto trace = must(import_kineto_text(text, "t.json", options));
+  EXPECT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_GE(trace.counters.count("kineto_damaged_events_dropped"), 1U);
 }
 
 TEST(KinetoDamage, deep_nesting_neither_overflows_nor_hangs) {
@@ -199,10 +198,9 @@ TEST(KinetoDamage, deep_nesting_neither_overflows_nor_hangs) {
     return text;
   }();
   for (const std::string& middle : {deep, objects}) {
-    const auto trace = import_kineto_text(
-        file({kernel("1"), R"({"ph": "X", "a": )" + middle, kernel("40", "3")}), "t.json");
-    ASSERT_TRUE(trace.has_value()) << trace.error().text();
-    EXPECT_EQ(trace->device_ops.size(), 2U);
+    const auto trace = must(import_kineto_text(
+        file({kernel("1"), R"({"ph": "X", "a": )" + middle, kernel("40", "3")}), "t.json"));
+    EXPECT_EQ(trace.device_ops.size(), 2U);
   }
   EXPECT_FALSE(import_kineto_text(deep, "deep.json").has_value());
   EXPECT_FALSE(import_kineto_text(objects, "deep.json").has_value());
@@ -230,12 +228,11 @@ std::string foreign(std::string event) {
 }
 
 TEST(KinetoRefusal, processes_that_launch_under_the_same_correlation_are_to_be_split) {
-  const auto trace = import_kineto_text(
+  const auto trace = error_of(import_kineto_text(
       file({call("1", "11"), kernel("5", "11"), foreign(call("2", "11")), kernel("30", "11"),
             foreign(call("3", "12"))}),
-      "merged.json");
-  ASSERT_FALSE(trace);
-  EXPECT_EQ(trace.error().message,
+      "merged.json"));
+  EXPECT_EQ(trace.message,
             "holds the launches of 2 processes, which share correlation ids (11 is of pid 100 and "
             "of pid 200); split it by pid, one file a process");
 }

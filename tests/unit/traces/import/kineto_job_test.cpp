@@ -3,8 +3,9 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 
+#include "tests/fault.hpp"
+#include "tests/temp_folder.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/align.hpp"
 #include "traces/import/kineto_import.hpp"
@@ -17,18 +18,8 @@ using sample::file, sample::kernel;
 
 class KinetoJob : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("kineto_job_") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   fs::path write(const std::string& name, const std::string& text) {
-    fs::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name) << text;
-    return folder_ / name;
+    return temp_.write(name, text);
   }
 
   static std::string of_rank(int rank, int world) {
@@ -36,17 +27,17 @@ class KinetoJob : public testing::Test {
                                      ", \"world_size\": " + std::to_string(world) + "},");
   }
 
-  fs::path folder_;
+  const TempFolder temp_;
+  const fs::path folder_{temp_.path()};
 };
 
 TEST_F(KinetoJob, files_are_sorted_by_recorded_rank) {
-  const auto job = import_kineto_job(std::vector<fs::path>{
-      write("a.json", of_rank(1, 2)), write("deeper/b.pt.trace.json", of_rank(0, 2))});
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  ASSERT_EQ(job->ranks.size(), 2U);
-  EXPECT_EQ(job->ranks[0].provenance.source, "b.pt.trace.json");
-  EXPECT_EQ(job->ranks[1].rank, 1U);
-  EXPECT_EQ(job->ranks[1].world_size, 2U);
+  const auto job = must(import_kineto_job(std::vector<fs::path>{
+      write("a.json", of_rank(1, 2)), write("deeper/b.pt.trace.json", of_rank(0, 2))}));
+  ASSERT_EQ(job.ranks.size(), 2U);
+  EXPECT_EQ(job.ranks[0].provenance.source, "b.pt.trace.json");
+  EXPECT_EQ(job.ranks[1].rank, 1U);
+  EXPECT_EQ(job.ranks[1].world_size, 2U);
 }
 
 std::string of_gpu(const std::string& model, const std::string& program) {
@@ -59,12 +50,11 @@ std::string of_gpu(const std::string& model, const std::string& program) {
 
 // Of another GPU; of the same, with five other kernels; of the same, with the same.
 TEST_F(KinetoJob, ranks_that_may_be_of_another_job_are_counted) {
-  const auto job = import_kineto_job(std::vector<fs::path>{
+  const auto job = must(import_kineto_job(std::vector<fs::path>{
       write("a.json", of_gpu("V100", "bert_")), write("b.json", of_gpu("H100", "bert_")),
-      write("c.json", of_gpu("V100", "dlrm_")), write("d.json", of_gpu("V100", "bert_"))});
-  ASSERT_TRUE(job.has_value()) << job.error().text();
+      write("c.json", of_gpu("V100", "dlrm_")), write("d.json", of_gpu("V100", "bert_"))}));
   std::vector<std::uint64_t> counts;
-  for (const RankTrace& rank : job->ranks) {
+  for (const RankTrace& rank : job.ranks) {
     counts.push_back(rank.counters.count("kineto_ranks_of_another_job"));
   }
   EXPECT_EQ(counts, (std::vector<std::uint64_t>{0, 1, 1, 0}));
@@ -87,10 +77,9 @@ TEST_F(KinetoJob, files_of_different_jobs_are_a_fault) {
 }
 
 TEST_F(KinetoJob, missing_ranks_are_counted_and_listed) {
-  const auto job = import_kineto_job(std::vector<fs::path>{write("a.json", of_rank(1, 4)),
-                                                           write("b.json", of_rank(3, 4))});
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  const CounterSet& counters = job->ranks[0].counters;
+  const auto job = must(import_kineto_job(std::vector<fs::path>{write("a.json", of_rank(1, 4)),
+                                                                write("b.json", of_rank(3, 4))}));
+  const CounterSet& counters = job.ranks[0].counters;
   EXPECT_EQ(counters.count("job_ranks_missing"), 2U);
   for (const auto& [name, entry] : counters) {
     if (name == "job_ranks_missing") {
@@ -101,41 +90,36 @@ TEST_F(KinetoJob, missing_ranks_are_counted_and_listed) {
 
 TEST_F(KinetoJob, ranks_come_from_names_else_from_order) {
   const std::string text = file({kernel("1.5")});
-  const auto named = import_kineto_job(std::vector<fs::path>{
-      write("x-rank1-chrome.json", text), write("x-rank_0.json", text)});
-  ASSERT_TRUE(named.has_value()) << named.error().text();
-  EXPECT_EQ(named->ranks[0].provenance.source, "x-rank_0.json");
-  EXPECT_EQ(named->ranks[0].counters.count("kineto_rank_from_file_name"), 1U);
-  const auto ordered = import_kineto_job(
-      std::vector<fs::path>{write("z.json", text), write("y.json", text)});
-  ASSERT_TRUE(ordered.has_value()) << ordered.error().text();
-  EXPECT_EQ(ordered->ranks[1].provenance.source, "y.json");
-  EXPECT_EQ(ordered->ranks[1].rank, 1U);
-  EXPECT_EQ(ordered->ranks[1].world_size, 2U);
-  EXPECT_EQ(ordered->ranks[1].counters.count("kineto_rank_from_file_order"), 1U);
+  const auto named = must(import_kineto_job(std::vector<fs::path>{
+      write("x-rank1-chrome.json", text), write("x-rank_0.json", text)}));
+  EXPECT_EQ(named.ranks[0].provenance.source, "x-rank_0.json");
+  EXPECT_EQ(named.ranks[0].counters.count("kineto_rank_from_file_name"), 1U);
+  const auto ordered = must(import_kineto_job(
+      std::vector<fs::path>{write("z.json", text), write("y.json", text)}));
+  EXPECT_EQ(ordered.ranks[1].provenance.source, "y.json");
+  EXPECT_EQ(ordered.ranks[1].rank, 1U);
+  EXPECT_EQ(ordered.ranks[1].world_size, 2U);
+  EXPECT_EQ(ordered.ranks[1].counters.count("kineto_rank_from_file_order"), 1U);
 }
 
 TEST_F(KinetoJob, a_file_that_is_no_trace_is_named_and_left_out) {
-  const auto job = import_kineto_job(std::vector<fs::path>{write("a.json", "[[1, 2], [3, 4]]"),
-                                                           write("b.json", of_rank(0, 1))});
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  ASSERT_EQ(job->ranks.size(), 1U);
-  EXPECT_TRUE(job->ranks[0].counters.has_error());
-  for (const auto& [name, entry] : job->ranks[0].counters) {
+  const auto job = must(import_kineto_job(std::vector<fs::path>{write("a.json", "[[1, 2], [3, 4]]"),
+                                                                write("b.json", of_rank(0, 1))}));
+  ASSERT_EQ(job.ranks.size(), 1U);
+  EXPECT_TRUE(job.ranks[0].counters.has_error());
+  for (const auto& [name, entry] : job.ranks[0].counters) {
     if (name != "kineto_files_left_out") continue;
     EXPECT_NE(entry.help.find("a.json: is an array of arrays"), std::string::npos);
   }
-  const auto none = import_kineto_job(std::vector<fs::path>{folder_ / "a.json"});
-  ASSERT_FALSE(none.has_value());
-  EXPECT_EQ(none.error().text().find("truncated"), std::string::npos);
+  const auto none = error_of(import_kineto_job(std::vector<fs::path>{folder_ / "a.json"}));
+  EXPECT_EQ(none.text().find("truncated"), std::string::npos);
 }
 
 TEST_F(KinetoJob, faults_of_files_and_folders_name_them) {
   EXPECT_FALSE(import_kineto_job(std::span<const fs::path>{}).has_value());
   EXPECT_FALSE(import_kineto_file(folder_).has_value());
-  const auto absent = import_kineto_file(folder_ / "absent.json");
-  ASSERT_FALSE(absent.has_value());
-  EXPECT_NE(absent.error().text().find("absent.json: no such file"), std::string::npos);
+  const auto absent = error_of(import_kineto_file(folder_ / "absent.json"));
+  EXPECT_NE(absent.text().find("absent.json: no such file"), std::string::npos);
 }
 
 /// A kernel of 10.500 us on a stream 7 of its own.
@@ -159,13 +143,12 @@ std::vector<std::string> two_gpus() {
 }
 
 TEST_F(KinetoJob, a_process_with_two_gpus_is_a_rank_a_gpu) {
-  const auto job = import_kineto_job(std::vector<fs::path>{write(
+  const auto job = must(import_kineto_job(std::vector<fs::path>{write(
       "a.json", file(two_gpus(), R"("deviceProperties": [{"id": 0, "name": "A"},
-                                    {"id": 1, "name": "B"}],)"))});
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  ASSERT_EQ(job->ranks.size(), 2U);
+                                    {"id": 1, "name": "B"}],)"))}));
+  ASSERT_EQ(job.ranks.size(), 2U);
   for (std::uint32_t i = 0; i < 2; ++i) {
-    const RankTrace& rank = job->ranks[i];
+    const RankTrace& rank = job.ranks[i];
     EXPECT_EQ(rank.rank, i);
     EXPECT_EQ(rank.world_size, 2U);
     EXPECT_EQ(rank.process, 1U);
@@ -178,13 +161,13 @@ TEST_F(KinetoJob, a_process_with_two_gpus_is_a_rank_a_gpu) {
     }
   }
   // Three kernels and the copy of GPU 2; three launches and a wait.
-  EXPECT_EQ(job->ranks[0].device_ops.size(), 4U);
-  EXPECT_EQ(job->ranks[0].host_calls.size(), 4U);
-  EXPECT_EQ(job->ranks[1].device_ops.size(), 1U);
-  ASSERT_EQ(job->ranks[1].host_calls.size(), 2U);
-  EXPECT_EQ(job->ranks[1].host_calls[1].kind, HostCallKind::kDeviceSync);
-  EXPECT_EQ(job->ranks[0].counters.count("join_ops_on_further_devices"), 1U);
-  EXPECT_EQ(job->ranks[0].counters.count("join_calls_given_by_thread"), 2U);
+  EXPECT_EQ(job.ranks[0].device_ops.size(), 4U);
+  EXPECT_EQ(job.ranks[0].host_calls.size(), 4U);
+  EXPECT_EQ(job.ranks[1].device_ops.size(), 1U);
+  ASSERT_EQ(job.ranks[1].host_calls.size(), 2U);
+  EXPECT_EQ(job.ranks[1].host_calls[1].kind, HostCallKind::kDeviceSync);
+  EXPECT_EQ(job.ranks[0].counters.count("join_ops_on_further_devices"), 1U);
+  EXPECT_EQ(job.ranks[0].counters.count("join_calls_given_by_thread"), 2U);
 }
 
 TEST_F(KinetoJob, further_gpus_of_a_process_come_after_the_ranks_of_its_job) {
@@ -192,17 +175,16 @@ TEST_F(KinetoJob, further_gpus_of_a_process_come_after_the_ranks_of_its_job) {
     return file(two_gpus(), "\"distributedInfo\": {\"rank\": " + std::to_string(rank) +
                                 ", \"world_size\": 2},");
   };
-  const auto job = import_kineto_job(std::vector<fs::path>{
-      write("a.json", of_rank_with_two(0)), write("b.json", of_rank_with_two(1))});
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  ASSERT_EQ(job->ranks.size(), 4U);
+  const auto job = must(import_kineto_job(std::vector<fs::path>{
+      write("a.json", of_rank_with_two(0)), write("b.json", of_rank_with_two(1))}));
+  ASSERT_EQ(job.ranks.size(), 4U);
   const std::array<std::size_t, 4> operations{4, 4, 1, 1};
   const std::array<std::uint32_t, 4> processes{1, 2, 1, 2};
   for (std::uint32_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(job->ranks[i].rank, i);
-    EXPECT_EQ(job->ranks[i].world_size, 4U);
-    EXPECT_EQ(job->ranks[i].device_ops.size(), operations[i]);
-    EXPECT_EQ(job->ranks[i].process, processes[i]);
+    EXPECT_EQ(job.ranks[i].rank, i);
+    EXPECT_EQ(job.ranks[i].world_size, 4U);
+    EXPECT_EQ(job.ranks[i].device_ops.size(), operations[i]);
+    EXPECT_EQ(job.ranks[i].process, processes[i]);
   }
 }
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sim/base/random.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/traces/import/btr_bytes.hpp"
-#include "tests/unit/traces/import/imported.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "tests/unit/traces/import/white_space.hpp"
 #include "traces/format/trace_reader.hpp"
@@ -71,12 +71,11 @@ TEST(KinetoLayout, what_samples_lack_imports_alike_in_every_layout) {
 TEST(KinetoLayout, an_indented_launch_shape_is_the_compact_one) {
   // kernel() writes a grid of 2 by 1 by 1 blocks, each of 128 threads.
   for (const Layout& layout : layouts()) {
-    const auto trace = import_kineto_text(laid_out(file({kernel("1")}), layout), "t.json");
-    ASSERT_TRUE(trace);
-    const LaunchShape& shape = trace->shapes[trace->device_ops[0].shape];
+    const auto trace = must(import_kineto_text(laid_out(file({kernel("1")}), layout), "t.json"));
+    const LaunchShape& shape = trace.shapes[trace.device_ops[0].shape];
     EXPECT_EQ(shape.blocks(), 2U) << layout.name;
     EXPECT_EQ(shape.threads_per_block(), 128U) << layout.name;
-    EXPECT_EQ(trace->counters.count("kineto_launch_shapes_missing"), 0U);
+    EXPECT_EQ(trace.counters.count("kineto_launch_shapes_missing"), 0U);
   }
 }
 
@@ -132,13 +131,12 @@ TEST(KinetoLayout, the_order_of_events_in_the_file_changes_nothing) {
 
 TEST(KinetoLayout, equal_starts_are_ordered_by_correlation_not_by_place) {
   // Whole microseconds: both kernels start at 5, and the file has the later launch first.
-  const auto trace = import_kineto_text(
+  const auto trace = must(import_kineto_text(
       file({kernel("5", "2", "second"), kernel("5", "1", "first"), call("1", "1"),
             call("2", "2")}),
-      "t.json");
-  ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->names[trace->device_ops[0].name], "first");
-  EXPECT_EQ(trace->names[trace->device_ops[1].name], "second");
+      "t.json"));
+  EXPECT_EQ(trace.names[trace.device_ops[0].name], "first");
+  EXPECT_EQ(trace.names[trace.device_ops[1].name], "second");
 }
 
 // A launch shape that was not recorded stays unknown, and is a loss where much time lacks one.
@@ -178,10 +176,9 @@ TEST(LaunchShapes, missing_shapes_are_a_loss_above_a_twentieth_of_the_kernel_tim
 
 TEST(LaunchShapes, an_unknown_shape_survives_a_file) {
   const std::string bytes = btr_bytes(imported(file({kernel("1"), bare("20", "10")})));
-  const auto again = format::read_job_bytes(
-      {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "t.btr");
-  ASSERT_TRUE(again);
-  const RankTrace& trace = again->job.ranks.at(0);
+  const auto again = must(format::read_job_bytes(
+      {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "t.btr"));
+  const RankTrace& trace = again.job.ranks.at(0);
   EXPECT_TRUE(has_known_shape(trace, trace.device_ops[0]));
   EXPECT_FALSE(has_known_shape(trace, trace.device_ops[1]));
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "tests/fault.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/nsys_samples.hpp"
 #include "traces/import/nsys_import.hpp"
@@ -30,9 +31,8 @@ TEST(NsysDamage, what_is_no_database_is_refused) {
 }
 
 TEST(NsysDamage, a_report_is_refused_with_the_command_that_exports_it) {
-  const auto job = import_nsys_file("folder/report1.nsys-rep");
-  ASSERT_FALSE(job.has_value());
-  expect_mentions(job.error().text(),
+  const auto job = error_of(import_nsys_file("folder/report1.nsys-rep"));
+  expect_mentions(job.text(),
                   "nsys export --type sqlite --output report1.sqlite report1.nsys-rep");
 }
 
@@ -55,10 +55,9 @@ TEST(NsysDamage, an_export_of_copies_alone_says_that_it_has_no_kernels) {
       std::to_string(global_pid(100)) + ", 4096, 2, 2, 0);";
   for (const std::string& kernels : {std::string(), kKernelTable}) {  // absent, and without a row
     const Export file(copy + kernels);
-    const auto job = import_nsys_file(file.path());
-    ASSERT_TRUE(job.has_value()) << job.error().text();
-    EXPECT_EQ(job->ranks[0].device_ops.size(), 1U);
-    EXPECT_EQ(job->ranks[0].counters.count("nsys_kernels_not_in_export"), 1U);
+    const auto job = must(import_nsys_file(file.path()));
+    EXPECT_EQ(job.ranks[0].device_ops.size(), 1U);
+    EXPECT_EQ(job.ranks[0].counters.count("nsys_kernels_not_in_export"), 1U);
   }
 }
 
@@ -86,9 +85,8 @@ TEST(NsysDamage, rows_that_make_no_sense_are_dropped_and_counted) {
                     "(5, 6, -1, 7, " + pid + ");" + columns + "(5, 6, 0, NULL, " + pid + ");" +
                     columns + "(0, 0, 0, 7, " + pid + ");" + columns + "(50, 40, 0, 7, " + pid +
                     ");");
-  const auto job = import_nsys_file(file.path());
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  const RankTrace& trace = job->ranks[0];
+  const auto job = must(import_nsys_file(file.path()));
+  const RankTrace& trace = job.ranks[0];
   EXPECT_EQ(broken_promise(trace), "");
   EXPECT_EQ(trace.device_ops.size(), 2U);  // the kernel, and the copy that lasts less than zero
   EXPECT_EQ(trace.counters.count("nsys_rows_unreadable_dropped"), 4U);
@@ -113,12 +111,11 @@ TEST(NsysDamage, a_damaged_page_loses_rows_and_is_counted) {
   std::string bytes = file.bytes();
   const std::size_t page = bytes.size() / 512 / 2 * 512;
   for (std::size_t i = 0; i < 512; ++i) bytes[page + i] = '\xff';
-  const auto job = import_nsys_bytes(bytes, "given");
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  EXPECT_EQ(broken_promise(job->ranks[0]), "");
-  EXPECT_LT(job->ranks[0].device_ops.size(), 2000U);
-  EXPECT_GT(job->ranks[0].device_ops.size(), 0U);
-  EXPECT_GE(job->ranks[0].counters.count("nsys_tables_damaged"), 1U);
+  const auto job = must(import_nsys_bytes(bytes, "given"));
+  EXPECT_EQ(broken_promise(job.ranks[0]), "");
+  EXPECT_LT(job.ranks[0].device_ops.size(), 2000U);
+  EXPECT_GT(job.ranks[0].device_ops.size(), 0U);
+  EXPECT_GE(job.ranks[0].counters.count("nsys_tables_damaged"), 1U);
 }
 
 TEST(NsysDamage, pages_that_refer_to_one_leaf_again_and_again_end) {
@@ -148,10 +145,9 @@ TEST(NsysDamage, names_that_are_not_utf8_are_repaired) {
   const Export file("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
                     "INSERT INTO StringIds VALUES (1, CAST(x'67ff' AS TEXT));" +
                     kKernelTable + kernel(1020, 1120, 5));
-  const auto job = import_nsys_file(file.path());
-  ASSERT_TRUE(job.has_value());
-  EXPECT_EQ(job->ranks[0].names[job->ranks[0].device_ops[0].name], "g\xEF\xBF\xBD");
-  EXPECT_EQ(job->ranks[0].counters.count("nsys_names_not_utf8"), 1U);
+  const auto job = must(import_nsys_file(file.path()));
+  EXPECT_EQ(job.ranks[0].names[job.ranks[0].device_ops[0].name], "g\xEF\xBF\xBD");
+  EXPECT_EQ(job.ranks[0].counters.count("nsys_names_not_utf8"), 1U);
 }
 
 TEST(NsysDamage, paths_with_odd_characters_are_opened) {

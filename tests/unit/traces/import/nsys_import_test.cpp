@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "tests/fault.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/nsys_samples.hpp"
 #include "traces/import/nsys_database.hpp"
@@ -275,12 +276,10 @@ TEST(NsysImport, gzip_is_read_by_content) {
             static_cast<int>(bytes.size()));
   gzclose(out);
   EXPECT_TRUE(looks_like_sqlite(packed));
-  const auto job = import_nsys_file(packed);
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  EXPECT_EQ(job->ranks[0].device_ops.size(), 1U);
-  const auto refused = nsys::Database::open(packed, 4096);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_NE(refused.error().message.find("gunzip"), std::string::npos);
+  const auto job = must(import_nsys_file(packed));
+  EXPECT_EQ(job.ranks[0].device_ops.size(), 1U);
+  const auto refused = error_of(nsys::Database::open(packed, 4096));
+  EXPECT_NE(refused.message.find("gunzip"), std::string::npos);
   std::filesystem::remove(packed);
 }
 
@@ -290,8 +289,7 @@ TEST(NsysImport, a_file_in_write_ahead_mode_is_read_and_left_alone) {
   EXPECT_EQ(only_rank(file).device_ops.size(), 1U);
   EXPECT_EQ(file.bytes(), before);
   EXPECT_FALSE(std::filesystem::exists(file.path().string() + "-shm"));
-  const auto job = import_nsys_bytes(before, "wal");
-  ASSERT_TRUE(job.has_value()) << job.error().text();
+  must(import_nsys_bytes(before, "wal"));
 }
 
 }  // namespace

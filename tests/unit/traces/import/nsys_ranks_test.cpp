@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "tests/fault.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/nsys_samples.hpp"
 #include "tests/unit/traces/import/white_space.hpp"
@@ -240,23 +241,21 @@ TEST(NsysRanks, files_of_one_job_take_ranks_from_their_names) {
   const Export two(small_export(), "_rank2");
   const Export one(small_export(), "_rank1");
   const std::vector<std::filesystem::path> paths{two.path(), one.path()};
-  const auto job = import_nsys_job(paths);
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  ASSERT_EQ(job->ranks.size(), 2U);
-  EXPECT_EQ(job->ranks[0].rank, 1U);
-  EXPECT_EQ(job->ranks[1].rank, 2U);
-  EXPECT_EQ(job->ranks[1].world_size, 3U);
+  const auto job = must(import_nsys_job(paths));
+  ASSERT_EQ(job.ranks.size(), 2U);
+  EXPECT_EQ(job.ranks[0].rank, 1U);
+  EXPECT_EQ(job.ranks[1].rank, 2U);
+  EXPECT_EQ(job.ranks[1].world_size, 3U);
 }
 
 TEST(NsysRanks, files_without_ranks_are_numbered_in_order) {
   const Export first(two_processes(), "_a");
   const Export second(small_export(), "_b");
   const std::vector<std::filesystem::path> paths{first.path(), second.path()};
-  const auto job = import_nsys_job(paths);
-  ASSERT_TRUE(job.has_value()) << job.error().text();
-  ASSERT_EQ(job->ranks.size(), 3U);
-  EXPECT_EQ(job->ranks[2].rank, 2U);
-  EXPECT_EQ(job->ranks[2].world_size, 3U);
+  const auto job = must(import_nsys_job(paths));
+  ASSERT_EQ(job.ranks.size(), 3U);
+  EXPECT_EQ(job.ranks[2].rank, 2U);
+  EXPECT_EQ(job.ranks[2].world_size, 3U);
 }
 
 }  // namespace

@@ -1,9 +1,16 @@
 // Small handmade Kineto texts: pieces that tests put together to show one quirk of the format each.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "tests/fault.hpp"
+#include "tests/unit/traces/import/invariants.hpp"
+#include "traces/import/kineto_import.hpp"
 
 namespace bubblesim::traces::sample {
 
@@ -46,3 +53,14 @@ inline std::string file(const std::vector<std::string>& events, std::string_view
 }
 
 }  // namespace bubblesim::traces::sample
+
+namespace bubblesim::traces {
+
+/// Expects success and a trace that keeps the invariants of imports.
+inline RankTrace imported(const std::string& text) {
+  auto trace = must(import_kineto_text(text, "t.json"));
+  EXPECT_EQ(broken_promise(trace), "");
+  return trace;
+}
+
+}  // namespace bubblesim::traces

@@ -3,8 +3,6 @@
 // shares with four decimals).
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>

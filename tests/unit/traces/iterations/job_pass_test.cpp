@@ -22,9 +22,7 @@ TraceBuilder& launch_at(TraceBuilder& job, std::int64_t at) {
 }
 
 RankPass pass_of(const TraceBuilder& job, const char* choice = "settled") {
-  auto pass = find_rank_pass(job.trace(), *parse_iteration_choice(choice));
-  EXPECT_TRUE(pass) << (pass ? "" : pass.error().text());
-  return pass ? *std::move(pass) : RankPass{};
+  return must(find_rank_pass(job.trace(), *parse_iteration_choice(choice)));
 }
 
 std::vector<IterationUse> uses(const RankPass& pass) {
@@ -132,11 +130,10 @@ TEST(JobPass, AnIterationWithoutHalfItsDeviceWorkIsCut) {
 TEST(JobPass, AnIterationIsUsedIfEveryRankRecordedIt) {
   JobTrace job;
   job.ranks = {iterations(4).trace(), iterations(3).trace()};
-  const auto pass = find_job_pass(job);
-  ASSERT_TRUE(pass);
-  EXPECT_EQ(uses(pass->ranks[0]), (Uses{kFirst, kUsed, kUsed, kNotOnAllRanks}));
-  EXPECT_EQ(uses(pass->ranks[1]), (Uses{kFirst, kUsed, kUsed}));
-  EXPECT_EQ(pass->text(),
+  const auto pass = must(find_job_pass(job));
+  EXPECT_EQ(uses(pass.ranks[0]), (Uses{kFirst, kUsed, kUsed, kNotOnAllRanks}));
+  EXPECT_EQ(uses(pass.ranks[1]), (Uses{kFirst, kUsed, kUsed}));
+  EXPECT_EQ(pass.text(),
             "4 recorded, 2 used (1 to 2); left out: 0 (the window's first), 3 (not recorded on "
             "all ranks)");
 }
@@ -175,9 +172,8 @@ TEST(JobPass, NumbersThatStartAgainChangeNothingElse) {
 TEST(JobPass, NumbersThatStartAgainOnAllRanksAreJoinedEpochByEpoch) {
   for (const auto& [numbers, started_again] : kRenumbered) {
     const RankTrace trace = numbered(numbers).trace();
-    const auto pass = find_job_pass(JobTrace{{trace, trace}});
-    ASSERT_TRUE(pass);
-    for (const RankPass& rank : pass->ranks) {
+    const auto pass = must(find_job_pass(JobTrace{{trace, trace}}));
+    for (const RankPass& rank : pass.ranks) {
       EXPECT_EQ(uses(rank), (Uses{kFirst, kUsed, kUsed, kUsed, kUsed, kUsed}));
       EXPECT_EQ(rank.length, us(500));
     }
@@ -193,12 +189,11 @@ TEST(JobPass, ARankThatMissesAnEpochIsJoinedToTheOthersNext) {
     for (const bool late_first : {false, true}) {
       JobTrace job{{early, late}};
       if (late_first) std::swap(job.ranks[0], job.ranks[1]);
-      const auto pass = find_job_pass(job);
-      ASSERT_TRUE(pass);
-      EXPECT_EQ(uses(pass->ranks[late_first ? 1 : 0]),
+      const auto pass = must(find_job_pass(job));
+      EXPECT_EQ(uses(pass.ranks[late_first ? 1 : 0]),
                 (Uses{kNotOnAllRanks, kFirst, kUsed, kUsed, kUsed, kUsed}));
-      EXPECT_EQ(uses(pass->ranks[late_first ? 0 : 1]), (Uses{kFirst, kUsed, kUsed, kUsed, kUsed}));
-      EXPECT_EQ(pass->iteration_time(), us(100));
+      EXPECT_EQ(uses(pass.ranks[late_first ? 0 : 1]), (Uses{kFirst, kUsed, kUsed, kUsed, kUsed}));
+      EXPECT_EQ(pass.iteration_time(), us(100));
     }
   }
 }
@@ -207,10 +202,9 @@ TEST(JobPass, ARankThatMissesAnEpochIsJoinedToTheOthersNext) {
 // early one's first: one each, so that its window is taken to have opened later.
 TEST(JobPass, OfEpochsThatFitEquallyTheLaterOneIsTaken) {
   JobTrace job{{numbered({3, 2}).trace(), numbered({2, 5, 3}, 100).trace()}};
-  const auto pass = find_job_pass(job, *parse_iteration_choice("all"));
-  ASSERT_TRUE(pass);
-  EXPECT_EQ(uses(pass->ranks[0]), (Uses{kNotOnAllRanks, kUsed}));
-  EXPECT_EQ(uses(pass->ranks[1]), (Uses{kUsed, kNotOnAllRanks, kNotOnAllRanks}));
+  const auto pass = must(find_job_pass(job, *parse_iteration_choice("all")));
+  EXPECT_EQ(uses(pass.ranks[0]), (Uses{kNotOnAllRanks, kUsed}));
+  EXPECT_EQ(uses(pass.ranks[1]), (Uses{kUsed, kNotOnAllRanks, kNotOnAllRanks}));
 }
 
 TEST(JobPass, ANumberOfSeveralIterationsChoosesAllAndTheLastOfEqualRunsIsUsed) {
@@ -517,11 +511,10 @@ RankTrace meeting(std::uint32_t rank, std::int64_t length) {
 }
 
 TEST(JobPass, RanksThatMeetGoAtTheSlowestOnesPace) {
-  const auto pass = find_job_pass(JobTrace{{meeting(0, 100), meeting(1, 104)}});
-  ASSERT_TRUE(pass);
-  EXPECT_EQ(pass->ranks[0].host_time, us(200));
-  EXPECT_EQ(pass->ranks[0].length, us(208));
-  EXPECT_EQ(pass->iteration_time(), us(104));
+  const auto pass = must(find_job_pass(JobTrace{{meeting(0, 100), meeting(1, 104)}}));
+  EXPECT_EQ(pass.ranks[0].host_time, us(200));
+  EXPECT_EQ(pass.ranks[0].length, us(208));
+  EXPECT_EQ(pass.iteration_time(), us(104));
 }
 
 /// One iteration from `begin` until 1000: a collective of which the host comes `arrives` after the
@@ -538,47 +531,42 @@ RankTrace only_iteration(std::uint32_t rank, std::int64_t begin, std::int64_t ar
 // Rank 1 begins 600 later, and takes 400: so does rank 0, of whose 1000 it waited 600.
 TEST(JobPass, WhatTheFirstIterationWaitedForRanksThatBeganLaterIsLeftOut) {
   const auto pass =
-      find_job_pass(JobTrace{{only_iteration(0, 0, 300), only_iteration(1, 600, 300)}});
-  ASSERT_TRUE(pass);
-  for (const RankPass& rank : pass->ranks) EXPECT_EQ(rank.length, us(400));
-  EXPECT_EQ(pass->ranks[0].ran_without_waits(0, TraceTime{us(300)}), TraceTime{us(900)});
-  EXPECT_EQ(pass->ranks[0].counters.count("iteration_start_skew"), 1U);
-  EXPECT_EQ(pass->ranks[1].counters.count("iteration_start_skew"), 0U);
+      must(find_job_pass(JobTrace{{only_iteration(0, 0, 300), only_iteration(1, 600, 300)}}));
+  for (const RankPass& rank : pass.ranks) EXPECT_EQ(rank.length, us(400));
+  EXPECT_EQ(pass.ranks[0].ran_without_waits(0, TraceTime{us(300)}), TraceTime{us(900)});
+  EXPECT_EQ(pass.ranks[0].counters.count("iteration_start_skew"), 1U);
+  EXPECT_EQ(pass.ranks[1].counters.count("iteration_start_skew"), 0U);
 }
 
 // Rank 0 needs 500 until it comes, rank 1 300: of 600 by which it began earlier, rank 0 waited 400.
 TEST(JobPass, ARankThatIsSlowerToComeKeepsItsTime) {
   const auto pass =
-      find_job_pass(JobTrace{{only_iteration(0, 0, 500), only_iteration(1, 600, 300)}});
-  ASSERT_TRUE(pass);
-  for (const RankPass& rank : pass->ranks) EXPECT_EQ(rank.length, us(600));
+      must(find_job_pass(JobTrace{{only_iteration(0, 0, 500), only_iteration(1, 600, 300)}}));
+  for (const RankPass& rank : pass.ranks) EXPECT_EQ(rank.length, us(600));
 }
 
 // Collectives of different kinds do not meet: nothing says for how long rank 0 waited.
 TEST(JobPass, WhereNoCollectiveMeetsThoseOfALaterRankItsWaitIsSaidToBeUnknown) {
-  const auto pass = find_job_pass(
+  const auto pass = must(find_job_pass(
       JobTrace{{only_iteration(0, 0, 300),
-                only_iteration(1, 600, 300, CollectiveKind::kAllGather)}});
-  ASSERT_TRUE(pass);
-  EXPECT_EQ(pass->ranks[0].length, us(1000));
-  EXPECT_EQ(pass->ranks[0].counters.count("iteration_start_skew_unknown"), 1U);
-  EXPECT_EQ(pass->ranks[1].counters.count("iteration_start_skew_unknown"), 0U);
+                only_iteration(1, 600, 300, CollectiveKind::kAllGather)}}));
+  EXPECT_EQ(pass.ranks[0].length, us(1000));
+  EXPECT_EQ(pass.ranks[0].counters.count("iteration_start_skew_unknown"), 1U);
+  EXPECT_EQ(pass.ranks[1].counters.count("iteration_start_skew_unknown"), 0U);
 }
 
 TEST(JobPass, ARankWithoutMarkersHasAnothers) {
   TraceBuilder unmarked(1);
   for (int i = 0; i < 3; ++i) launch_at(unmarked, 100 * i);
-  const auto pass = find_job_pass(JobTrace{{iterations(3).trace(), unmarked.trace()}});
-  ASSERT_TRUE(pass);
-  EXPECT_EQ(pass->ranks[1].count, 2U);
-  EXPECT_EQ(pass->ranks[1].iteration_of, (std::vector<std::uint32_t>{0, 1, 2}));
+  const auto pass = must(find_job_pass(JobTrace{{iterations(3).trace(), unmarked.trace()}}));
+  EXPECT_EQ(pass.ranks[1].count, 2U);
+  EXPECT_EQ(pass.ranks[1].iteration_of, (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
 TEST(JobPass, AJobWithoutDeviceWorkHasNoPass) {
-  const auto pass = find_job_pass(JobTrace{{RankTrace{}}});
-  ASSERT_TRUE(pass);
-  EXPECT_EQ(pass->ranks[0].count, 0U);
-  EXPECT_EQ(pass->text(), "none recorded");
+  const auto pass = must(find_job_pass(JobTrace{{RankTrace{}}}));
+  EXPECT_EQ(pass.ranks[0].count, 0U);
+  EXPECT_EQ(pass.text(), "none recorded");
 }
 
 }  // namespace

@@ -8,15 +8,14 @@
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/measure/calibrate/calibrate.hpp"
 #include "sim/measure/fake_gpu.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::measure {
 namespace {
 
 hardware::GpuSpec base_device() {
-  const auto read =
-      hardware::read_gpu_spec(std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices/h100.json");
-  EXPECT_TRUE(read);
-  return *read;
+  return must(
+      hardware::read_gpu_spec(std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices/h100.json"));
 }
 
 hardware::GpuSpec real_device() {
@@ -60,9 +59,7 @@ class ClosedLoop : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   Calibration run(const std::vector<std::string>& probes) {
-    auto found = calibrate(base_device(), place_, probes);
-    EXPECT_TRUE(found) << found.error().text();
-    return found ? std::move(*found) : Calibration{};
+    return must(calibrate(base_device(), place_, probes));
   }
 
   static void expect_near(const Calibration& found, const std::string& key, double truth) {
@@ -155,9 +152,8 @@ TEST_F(ClosedLoop, AProbeThatCannotRunKeepsTheBase) {
 }
 
 TEST_F(ClosedLoop, AnUnknownProbeIsAFault) {
-  const auto found = calibrate(base_device(), place_, {"latency"});
-  ASSERT_FALSE(found);
-  EXPECT_NE(found.error().text().find("latencies"), std::string::npos);
+  const auto found = error_of(calibrate(base_device(), place_, {"latency"}));
+  EXPECT_NE(found.text().find("latencies"), std::string::npos);
 }
 
 }  // namespace

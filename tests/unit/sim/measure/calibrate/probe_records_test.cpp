@@ -10,6 +10,7 @@
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/measure/calibrate/calibrate.hpp"
 #include "sim/measure/calibrate/probes.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -303,19 +304,17 @@ CheckedResult<hardware::DeviceFile> read_back(const std::string& text) {
 
 TEST(CalibratedFile, ReadsBackWithTheMeasuredConstantsAndTheBasesOthers) {
   const CalibrationOrigin origin{"2026-11-22", "NVIDIA H100 80GB HBM3", "580.1", false};
-  const auto text = calibrated_device_text(kBase, calibration(), origin, std::nullopt);
-  ASSERT_TRUE(text) << text.error().text();
-  const auto device = read_back(*text);
-  ASSERT_TRUE(device) << device.error().front().text();
-  EXPECT_EQ(device->spec.launch_latency, Duration{1411});
-  EXPECT_EQ(device->spec.stream_gap, Duration{1245});
-  EXPECT_EQ(device->spec.dram_reach, 0.8765);
-  EXPECT_NE(text->find("n=16, quartiles 0.8712 to 0.8801"), std::string::npos);
-  EXPECT_EQ(device->spec.tpc_sms, 4U);
-  EXPECT_EQ(device->spec.contention.l2_slowdown, 0.3123);
-  EXPECT_EQ(device->spec.contention.compute_kernel_dram_share, 0.2);
-  EXPECT_EQ(device->recorded_names.size(), 1U);
-  EXPECT_NE(text->find("measured: bubblesim calibrate, 2026-11-22, NVIDIA H100 80GB HBM3, driver "
+  const auto text = must(calibrated_device_text(kBase, calibration(), origin, std::nullopt));
+  const auto device = must(read_back(text));
+  EXPECT_EQ(device.spec.launch_latency, Duration{1411});
+  EXPECT_EQ(device.spec.stream_gap, Duration{1245});
+  EXPECT_EQ(device.spec.dram_reach, 0.8765);
+  EXPECT_NE(text.find("n=16, quartiles 0.8712 to 0.8801"), std::string::npos);
+  EXPECT_EQ(device.spec.tpc_sms, 4U);
+  EXPECT_EQ(device.spec.contention.l2_slowdown, 0.3123);
+  EXPECT_EQ(device.spec.contention.compute_kernel_dram_share, 0.2);
+  EXPECT_EQ(device.recorded_names.size(), 1U);
+  EXPECT_NE(text.find("measured: bubblesim calibrate, 2026-11-22, NVIDIA H100 80GB HBM3, driver "
                        "580.1, n=120, quartiles 1.4us to 1.42us"),
             std::string::npos);
 }
@@ -327,12 +326,10 @@ TEST(CalibratedFile, AnEmptySwitchCostsNoMoreThanTheMeasuredOne) {
       {"context_switch", ConstantUnit::kNanoseconds, 227e3, 1e5, {9, 1e5, 1e5, 1e5}, ""});
   measured.spec.context_switch = Duration{100'000};
   measured.spec.context_switch_empty = Duration{152'000};
-  const auto text = calibrated_device_text(kBase, measured, {}, std::nullopt);
-  ASSERT_TRUE(text);
-  const auto device = read_back(*text);
-  ASSERT_TRUE(device) << device.error().front().text();
-  EXPECT_EQ(device->spec.context_switch, Duration{100'000});
-  EXPECT_FALSE(device->spec.context_switch_empty);
+  const auto text = must(calibrated_device_text(kBase, measured, {}, std::nullopt));
+  const auto device = must(read_back(text));
+  EXPECT_EQ(device.spec.context_switch, Duration{100'000});
+  EXPECT_FALSE(device.spec.context_switch_empty);
 }
 
 TEST(CalibratedFile, AFakeGpusConstantsSayThatTheyAre) {
@@ -342,10 +339,9 @@ TEST(CalibratedFile, AFakeGpusConstantsSayThatTheyAre) {
   ASSERT_TRUE(text);
   EXPECT_NE(text->find("bubblesim calibrate --fake, 2026-11-22, a device, n=120"),
             std::string::npos);
-  const auto device = read_back(*text);
-  ASSERT_TRUE(device);
-  EXPECT_EQ(device->recorded_names, std::vector<std::string>{"a name"});
-  EXPECT_EQ(device->spec.name, "a device");
+  const auto device = must(read_back(*text));
+  EXPECT_EQ(device.recorded_names, std::vector<std::string>{"a name"});
+  EXPECT_EQ(device.spec.name, "a device");
 }
 
 TEST(CalibratedFile, ResidualsAreARowACell) {

@@ -131,13 +131,12 @@ class RigFaults : public ::testing::Test {
 
 TEST_F(RigFaults, WithoutAFaultTrainingDoesItsIterationsAndTheFillerEndsWithIt) {
   policy_.holds = true;  // training has the GPU to itself: 50 iterations of 1 ms
-  const auto result = run();
-  ASSERT_TRUE(result) << result.error().text();
-  ASSERT_TRUE(result->jobs[0].record && result->jobs[1].record);
-  EXPECT_EQ(result->jobs[0].record->iterations.size(), 50u);
-  EXPECT_EQ(result->jobs[0].record->iterations.back(), milliseconds(50));
-  EXPECT_TRUE(result->jobs[1].record->passes.empty());
-  EXPECT_EQ(result->host->session.holds, 1u);
+  const auto result = must(run());
+  ASSERT_TRUE(result.jobs[0].record && result.jobs[1].record);
+  EXPECT_EQ(result.jobs[0].record->iterations.size(), 50u);
+  EXPECT_EQ(result.jobs[0].record->iterations.back(), milliseconds(50));
+  EXPECT_TRUE(result.jobs[1].record->passes.empty());
+  EXPECT_EQ(result.host->session.holds, 1u);
   EXPECT_TRUE(policy_.gone.empty() || policy_.gone.front().second >= milliseconds(50));
 }
 
@@ -149,33 +148,30 @@ TEST_F(RigFaults, FillersStopWithTheLastIterationAndNotWithTheProcess) {
   std::erase_if(training.program.threads[0].steps, [](const program::Step& step) {
     return step.kind == program::StepKind::kWaitDevice;
   });
-  const auto result = run();
-  ASSERT_TRUE(result) << result.error().text();
-  EXPECT_LT(result->jobs[0].record->iterations.back(), milliseconds(1));
-  EXPECT_LT(result->jobs[1].record->ended, milliseconds(20));
-  EXPECT_LT(result->length, milliseconds(20));
+  const auto result = must(run());
+  EXPECT_LT(result.jobs[0].record->iterations.back(), milliseconds(1));
+  EXPECT_LT(result.jobs[1].record->ended, milliseconds(20));
+  EXPECT_LT(result.length, milliseconds(20));
 }
 
 TEST_F(RigFaults, AFillerThatHasServedItsRequestsHasNotDied) {
   setup_.jobs[1].plan.serve->online = true;
   setup_.jobs[1].plan.serve->arrivals = {milliseconds(5)};
-  const auto result = run();
-  ASSERT_TRUE(result) << result.error().text();
-  EXPECT_EQ(result->jobs[1].record->requests.size(), 1u);
+  const auto result = must(run());
+  EXPECT_EQ(result.jobs[1].record->requests.size(), 1u);
   EXPECT_TRUE(policy_.gone.empty());
-  EXPECT_EQ(result->counters.count("gate_clients_died"), 0u);
+  EXPECT_EQ(result.counters.count("gate_clients_died"), 0u);
 }
 
 TEST_F(RigFaults, AFillerThatIsKilledIsGoneAndTrainingGoesOn) {
   policy_.at = milliseconds(20);
   policy_.act = [](policy::Actions&) { ::kill(worker_of("job1"), SIGKILL); };
-  const auto result = run();
-  ASSERT_TRUE(result) << result.error().text();
-  ASSERT_TRUE(result->jobs[0].record);
-  EXPECT_EQ(result->jobs[0].record->iterations.size(), 50u);
-  EXPECT_FALSE(result->jobs[1].record);
-  EXPECT_EQ(result->jobs[1].end, "killed by signal 9");
-  EXPECT_EQ(result->counters.count("rig_jobs_died"), 1u);
+  const auto result = must(run());
+  ASSERT_TRUE(result.jobs[0].record);
+  EXPECT_EQ(result.jobs[0].record->iterations.size(), 50u);
+  EXPECT_FALSE(result.jobs[1].record);
+  EXPECT_EQ(result.jobs[1].end, "killed by signal 9");
+  EXPECT_EQ(result.counters.count("rig_jobs_died"), 1u);
   ASSERT_EQ(policy_.gone.size(), 1u);
   EXPECT_EQ(policy_.gone.front().first, 1u);
 }
@@ -187,10 +183,9 @@ TEST_F(RigFaults, AHeldFillerThatIsKilledIsGoneToo) {
     EXPECT_EQ(actions.held(ClientId{1}), 1u);
     ::kill(worker_of("job1"), SIGKILL);
   };
-  const auto result = run();
-  ASSERT_TRUE(result) << result.error().text();
-  EXPECT_EQ(result->jobs[0].record->iterations.back(), milliseconds(50));
-  EXPECT_EQ(result->jobs[1].end, "killed by signal 9");
+  const auto result = must(run());
+  EXPECT_EQ(result.jobs[0].record->iterations.back(), milliseconds(50));
+  EXPECT_EQ(result.jobs[1].end, "killed by signal 9");
   // Time does not wait for one that is held: on a busy machine the run may be over first.
   EXPECT_LE(policy_.gone.size(), 1u);
 }
@@ -198,23 +193,21 @@ TEST_F(RigFaults, AHeldFillerThatIsKilledIsGoneToo) {
 TEST_F(RigFaults, TrainingThatIsKilledEndsTheRunAndLeavesTheFillersRecord) {
   policy_.at = milliseconds(20);
   policy_.act = [](policy::Actions&) { ::kill(worker_of("job0"), SIGKILL); };
-  const auto result = run();
-  ASSERT_TRUE(result) << result.error().text();
-  EXPECT_FALSE(result->jobs[0].record);
-  ASSERT_TRUE(result->jobs[1].record);
-  EXPECT_FALSE(result->jobs[1].record->passes.empty());
+  const auto result = must(run());
+  EXPECT_FALSE(result.jobs[0].record);
+  ASSERT_TRUE(result.jobs[1].record);
+  EXPECT_FALSE(result.jobs[1].record->passes.empty());
 }
 
 TEST_F(RigFaults, AWorkerThatIsStuckIsKilled) {
   setup_.patience = seconds(2);  // of the machine's time
   policy_.at = milliseconds(20);
   policy_.act = [](policy::Actions&) { ::kill(worker_of("job1"), SIGSTOP); };
-  const auto result = run();
-  ASSERT_TRUE(result) << result.error().text();
+  const auto result = must(run());
   // Time has stood still for training too, which is not its fault.
-  ASSERT_TRUE(result->jobs[0].record) << result->jobs[0].end;
-  EXPECT_EQ(result->jobs[0].record->iterations.size(), 50u);
-  EXPECT_THAT(result->jobs[1].end, HasSubstr("stuck, so killed by signal 9"));
+  ASSERT_TRUE(result.jobs[0].record) << result.jobs[0].end;
+  EXPECT_EQ(result.jobs[0].record->iterations.size(), 50u);
+  EXPECT_THAT(result.jobs[1].end, HasSubstr("stuck, so killed by signal 9"));
 }
 
 TEST_F(RigFaults, WorkersEndWhenTheRigIsKilled) {
@@ -268,10 +261,9 @@ TEST_F(RigFaults, AProgramThatIsNoWorkerIsSaidToHaveEnded) {
 TEST_F(RigFaults, StreamsOfOneProcessShareItsWorker) {
   setup_.substrate = Substrate::kStreams;
   policy_.holds = true;
-  const auto result = run();
-  ASSERT_TRUE(result) << result.error().text();
-  EXPECT_EQ(result->jobs[0].record->iterations.back(), milliseconds(50));
-  EXPECT_TRUE(result->jobs[1].record.has_value());
+  const auto result = must(run());
+  EXPECT_EQ(result.jobs[0].record->iterations.back(), milliseconds(50));
+  EXPECT_TRUE(result.jobs[1].record.has_value());
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "sim/report/view/run_view.hpp"
 #include "sim/report/view/timeline_view.hpp"
 #include "sim/report/view/view_picture.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 #include "tests/unit/traces/inspect/small_trace.hpp"
 #include "traces/inspect/timeline_lanes.hpp"
@@ -49,9 +50,8 @@ class ViewFile : public testing::Test {
 
 TEST_F(ViewFile, ReadsWhatWasWritten) {
   const std::string text = view_text(trace_view(one_rank(), "a trace"));
-  const auto view = read(text);
-  ASSERT_TRUE(view) << view.error().front().text();
-  EXPECT_EQ(view_text(*view), text);
+  const auto view = must(read(text));
+  EXPECT_EQ(view_text(view), text);
 }
 
 TEST_F(ViewFile, ChangedNumbersAreFaultsThatNameTheirPlace) {
@@ -122,10 +122,8 @@ TimelineView view_of(const run::LoadedRun& loaded, const policy::Registry& regis
   run::RunOptions options;
   options.threads = threads;
   options.timelines = view.sink();
-  const auto report = run::run_policies(loaded, registry, options);
-  EXPECT_TRUE(report) << (report ? "" : report.error().text());
-  if (!report) return {};
-  return {"small", {view.section(*report)}};
+  const auto report = must(run::run_policies(loaded, registry, options));
+  return {"small", {view.section(report)}};
 }
 
 const ChartLane& lane(const TimelineView& view, std::size_t gpu, std::size_t policy,
@@ -199,12 +197,11 @@ TEST(ViewPicture, ShowsTheChosenPoliciesAsText) {
   const policy::Registry registry = policies::builtin_policies();
   TimelineView view = view_of(two_policies(registry), registry);
   ASSERT_TRUE(select_policies(view, {"mps"}));
-  const auto picture = view_picture(view, {});
-  ASSERT_TRUE(picture);
-  EXPECT_THAT(*picture, HasSubstr(">mps</text>"));
-  EXPECT_THAT(*picture, Not(HasSubstr("exclusive")));
-  EXPECT_THAT(*picture, HasSubstr("prefers-color-scheme: dark"));
-  EXPECT_THAT(*picture, Not(HasSubstr("{{")));
+  const auto picture = must(view_picture(view, {}));
+  EXPECT_THAT(picture, HasSubstr(">mps</text>"));
+  EXPECT_THAT(picture, Not(HasSubstr("exclusive")));
+  EXPECT_THAT(picture, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(picture, Not(HasSubstr("{{")));
 }
 
 TEST(ViewPicture, FaultsNameWhatThereIs) {

@@ -3,6 +3,7 @@
 
 #include "policies/builtin.hpp"
 #include "sim/run/run_config.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/run/config/config_text.hpp"
 
 namespace bubblesim::run {
@@ -24,10 +25,9 @@ class RunConfigFault : public testing::TestWithParam<Case> {};
 TEST_P(RunConfigFault, IsReportedAtItsPlace) {
   Json json = valid_config();
   json.merge_patch(Json::parse(GetParam().patch));
-  const auto config = parse(json);
-  ASSERT_FALSE(config);
-  ASSERT_EQ(config.error().size(), 1U) << config.error()[1].text();
-  const Error& error = config.error()[0];
+  const auto config = error_of(parse(json));
+  ASSERT_EQ(config.size(), 1U) << config[1].text();
+  const Error& error = config[0];
   EXPECT_EQ(error.file, "configs/test.json");
   EXPECT_EQ(error.place, GetParam().place);
   EXPECT_THAT(error.message, HasSubstr(GetParam().message));
@@ -189,12 +189,11 @@ INSTANTIATE_TEST_SUITE_P(All, RunConfigFault, testing::ValuesIn(kCases),
                          [](const auto& fault) { return std::string(fault.param.name); });
 
 TEST(RunConfigFaults, AreReportedAllAtOnce) {
-  const auto config = parse_run_config(
+  const auto config = error_of(parse_run_config(
       R"({"name": 5, "training": {}, "fillers": [{}], "policies": ["nope", "mps"], "x": 1})",
-      "c.json", policies::builtin_policies());
-  ASSERT_FALSE(config);
+      "c.json", policies::builtin_policies()));
   std::vector<std::string> places;
-  for (const Error& error : config.error()) places.push_back(error.place);
+  for (const Error& error : config) places.push_back(error.place);
   EXPECT_THAT(places, testing::UnorderedElementsAre("/name", "", "/training", "/fillers/0",
                                                     "/fillers/0", "/fillers/0", "/policies/0",
                                                     "/x"));

@@ -2,6 +2,7 @@
 
 #include "policies/builtin.hpp"
 #include "sim/run/run_config.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/run/config/config_text.hpp"
 
 namespace bubblesim::run {
@@ -21,16 +22,15 @@ class RunConfigTest : public ::testing::Test {
 };
 
 TEST_F(RunConfigTest, WhatIsNotGivenHasItsDefault) {
-  const auto config = parse(valid_config());
-  ASSERT_TRUE(config) << texts(config.error());
-  EXPECT_EQ(config->seed, 1U);
-  EXPECT_FALSE(config->device);
-  EXPECT_EQ(config->duration, seconds{2});
-  EXPECT_FALSE(config->iterations);
-  EXPECT_EQ(config->warmup, Duration::zero());
-  EXPECT_EQ(config->training.jitter_cv, 0);
-  EXPECT_EQ(config->training.iterations, traces::IterationChoice{});
-  const FillerConfig& filler = config->fillers[0];
+  const auto config = must(parse(valid_config()));
+  EXPECT_EQ(config.seed, 1U);
+  EXPECT_FALSE(config.device);
+  EXPECT_EQ(config.duration, seconds{2});
+  EXPECT_FALSE(config.iterations);
+  EXPECT_EQ(config.warmup, Duration::zero());
+  EXPECT_EQ(config.training.jitter_cv, 0);
+  EXPECT_EQ(config.training.iterations, traces::IterationChoice{});
+  const FillerConfig& filler = config.fillers[0];
   EXPECT_FALSE(filler.gpus);
   EXPECT_EQ(filler.batching.requests_per_pass, 1U);
   EXPECT_EQ(filler.batching.max_batch, 1U);
@@ -40,10 +40,9 @@ TEST_F(RunConfigTest, WhatIsNotGivenHasItsDefault) {
 
 TEST_F(RunConfigTest, PathsAreResolvedAgainstTheFolderOfTheFile) {
   json["training"]["trace"] = {"../a.json", "/abs/b.json"};
-  const auto config = parse(json);
-  ASSERT_TRUE(config) << texts(config.error());
-  EXPECT_EQ(config->training.traces, (std::vector<std::string>{"a.json", "/abs/b.json"}));
-  EXPECT_EQ(std::get<TraceProgram>(config->fillers[0].program).path, "configs/bert.json");
+  const auto config = must(parse(json));
+  EXPECT_EQ(config.training.traces, (std::vector<std::string>{"a.json", "/abs/b.json"}));
+  EXPECT_EQ(std::get<TraceProgram>(config.fillers[0].program).path, "configs/bert.json");
 }
 
 TEST_F(RunConfigTest, EveryKeyIsRead) {
@@ -66,20 +65,19 @@ TEST_F(RunConfigTest, EveryKeyIsRead) {
   json["power"] = {{"cap_w", 300}, {"node_cap_w", 1000}, {"period", "2ms"}};
   json["fillers"][1]["program"]["launch_gap"] = "5us";
   json["fillers"][1]["arrivals"] = {{"process", "gamma"}, {"rate_per_s", 20}, {"cv", 2}};
-  const auto config = parse(json);
-  ASSERT_TRUE(config) << texts(config.error());
-  EXPECT_EQ(config->iterations, 50U);
-  EXPECT_EQ(config->device, "h100");
-  EXPECT_EQ(config->training.memory, Bytes{30'000'000'000});
-  EXPECT_EQ(config->training.stragglers[0].rank, 3U);
-  EXPECT_EQ(traces::iteration_choice_text(config->training.iterations), "5-9");
-  EXPECT_EQ(config->training.stragglers[0].slowdown, 1.2);
-  EXPECT_EQ(config->gate.value().ask, Duration{2000});
-  EXPECT_EQ(config->gate->tell, Duration{500});
-  EXPECT_TRUE(config->gate->always);
-  EXPECT_EQ(config->power.value().cap_w, 300);
-  EXPECT_EQ(config->power->node_cap_w, 1000);
-  const FillerConfig& filler = config->fillers[1];
+  const auto config = must(parse(json));
+  EXPECT_EQ(config.iterations, 50U);
+  EXPECT_EQ(config.device, "h100");
+  EXPECT_EQ(config.training.memory, Bytes{30'000'000'000});
+  EXPECT_EQ(config.training.stragglers[0].rank, 3U);
+  EXPECT_EQ(traces::iteration_choice_text(config.training.iterations), "5-9");
+  EXPECT_EQ(config.training.stragglers[0].slowdown, 1.2);
+  EXPECT_EQ(config.gate.value().ask, Duration{2000});
+  EXPECT_EQ(config.gate->tell, Duration{500});
+  EXPECT_TRUE(config.gate->always);
+  EXPECT_EQ(config.power.value().cap_w, 300);
+  EXPECT_EQ(config.power->node_cap_w, 1000);
+  const FillerConfig& filler = config.fillers[1];
   EXPECT_EQ(filler.gpus, (std::vector<std::uint32_t>{0, 1}));
   EXPECT_EQ(filler.jitter_cv, 0.03);
   EXPECT_EQ(filler.batching.max_wait, milliseconds{5});
@@ -92,21 +90,19 @@ TEST_F(RunConfigTest, EveryKeyIsRead) {
 TEST_F(RunConfigTest, ArrivalsFromAFileHaveAFormatAndASpeedup) {
   json["fillers"][1]["arrivals"] = {
       {"process", "file"}, {"path", "a.csv.gz"}, {"format", "azure"}, {"speedup", 2.5}};
-  const auto config = parse(json);
-  ASSERT_TRUE(config) << texts(config.error());
-  const auto& arrivals = std::get<workload::FileArrivals>(*config->fillers[1].arrivals);
+  const auto config = must(parse(json));
+  const auto& arrivals = std::get<workload::FileArrivals>(*config.fillers[1].arrivals);
   EXPECT_EQ(arrivals.path, "configs/a.csv.gz");
   EXPECT_EQ(arrivals.speedup, 2.5);
 }
 
 TEST_F(RunConfigTest, PolicyParametersHaveGivenValuesAndDefaults) {
   json["policies"] = {"mps", {{"name", "mps"}, {"parameters", {{"filler_percentage", 30}}}}};
-  const auto config = parse(json);
-  ASSERT_TRUE(config) << texts(config.error());
-  ASSERT_EQ(config->policies.size(), 2U);
-  EXPECT_EQ(config->policies[0].parameters.integer("filler_percentage"), 100);
-  EXPECT_EQ(config->policies[1].parameters.integer("filler_percentage"), 30);
-  EXPECT_EQ(config->policies[1].parameters.integer("training_percentage"), 100);
+  const auto config = must(parse(json));
+  ASSERT_EQ(config.policies.size(), 2U);
+  EXPECT_EQ(config.policies[0].parameters.integer("filler_percentage"), 100);
+  EXPECT_EQ(config.policies[1].parameters.integer("filler_percentage"), 30);
+  EXPECT_EQ(config.policies[1].parameters.integer("training_percentage"), 100);
 }
 
 TEST_F(RunConfigTest, NoFillersIsAJobAlone) {
@@ -119,10 +115,9 @@ TEST_F(RunConfigTest, NoFillersIsAJobAlone) {
 TEST_F(RunConfigTest, GpusAndStragglersOutsideTheJobAreFaults) {
   json["training"]["stragglers"] = {{{"rank", 4}, {"slowdown", 2}}};
   json["fillers"][1]["gpus"] = {3, 8};
-  const auto config = parse(json);
-  ASSERT_TRUE(config) << texts(config.error());
-  EXPECT_TRUE(check_ranks(*config, {0, 1, 2, 3, 4, 5, 6, 7, 8}).empty());
-  EXPECT_EQ(texts(check_ranks(*config, {0, 1, 2, 3})),
+  const auto config = must(parse(json));
+  EXPECT_TRUE(check_ranks(config, {0, 1, 2, 3, 4, 5, 6, 7, 8}).empty());
+  EXPECT_EQ(texts(check_ranks(config, {0, 1, 2, 3})),
             "configs/test.json: /training/stragglers/0/rank: found rank 4; the job has ranks 0 to "
             "3\n"
             "configs/test.json: /fillers/1/gpus: found GPU 8; the job has ranks 0 to 3\n");
@@ -130,21 +125,19 @@ TEST_F(RunConfigTest, GpusAndStragglersOutsideTheJobAreFaults) {
 
 TEST_F(RunConfigTest, ShippedExampleIsValid) {
   const std::string path = BUBBLESIM_SOURCE_DIR "/configs/runs/example.json";
-  const auto config = read_run_config(path, policies::builtin_policies());
-  ASSERT_TRUE(config) << texts(config.error());
-  EXPECT_EQ(config->policies.size(), 4U);
-  EXPECT_EQ(config->fillers[0].batching.requests_per_pass, 8U);
+  const auto config = must(read_run_config(path, policies::builtin_policies()));
+  EXPECT_EQ(config.policies.size(), 4U);
+  EXPECT_EQ(config.fillers[0].batching.requests_per_pass, 8U);
 }
 
 TEST_F(RunConfigTest, ASynthesisedJobIsNamesOrPathsAgainstTheConfigsFolder) {
   json["training"] = Json::parse(R"({"synth": {"model": "gpt2-large", "plan": "my/plan.json",
       "cluster": "a100-40gb-4", "nodes": 2, "hash_seed": 7, "software": "pytorch",
       "folding": "nothing"}})");
-  const auto config = parse(json);
-  ASSERT_TRUE(config) << config.error().front().text();
-  EXPECT_TRUE(config->training.traces.empty());
-  ASSERT_TRUE(config->training.synth);
-  const synth::JobNames& names = *config->training.synth;
+  const auto config = must(parse(json));
+  EXPECT_TRUE(config.training.traces.empty());
+  ASSERT_TRUE(config.training.synth);
+  const synth::JobNames& names = *config.training.synth;
   EXPECT_EQ(names.model, "gpt2-large");
   EXPECT_EQ(std::get<std::string>(names.plan), "configs/my/plan.json");
   EXPECT_EQ(names.cluster, "a100-40gb-4");
@@ -157,9 +150,8 @@ TEST_F(RunConfigTest, ASynthesisedJobIsNamesOrPathsAgainstTheConfigsFolder) {
 TEST_F(RunConfigTest, APlanMayBeWrittenOut) {
   json["training"] = Json::parse(R"({"synth": {"model": "gpt2-large", "cluster": "a100-40gb-4",
       "plan": {"pipeline": 4, "schedule": "gpipe", "global_batch": 32, "micro_batch": 4}}})");
-  const auto config = parse(json);
-  ASSERT_TRUE(config) << config.error().front().text();
-  const auto& plan = std::get<synth::PlanSpec>(config->training.synth->plan);
+  const auto config = must(parse(json));
+  const auto& plan = std::get<synth::PlanSpec>(config.training.synth->plan);
   EXPECT_EQ(plan.pipeline, 4U);
   EXPECT_EQ(plan.schedule, "gpipe");
   EXPECT_EQ(plan.micro_batches(), 8U);
@@ -195,22 +187,20 @@ TEST_F(RunConfigTest, StragglersAreRankNumbersAndGpusAreCounted) {
 
 TEST_F(RunConfigTest, AnAutomaticLengthHasAPrecisionAndAnUpperBound) {
   json["duration"] = "auto";
-  const auto plain = parse(json);
-  ASSERT_TRUE(plain);
-  ASSERT_TRUE(plain->precision);
-  EXPECT_EQ(plain->precision->training, 0.005);
-  EXPECT_EQ(plain->precision->fillers, 0.02);
-  EXPECT_EQ(plain->precision->latency, 0.05);
-  EXPECT_EQ(plain->precision->confidence, 0.95);
-  EXPECT_EQ(plain->warmup, seconds{1});
-  EXPECT_EQ(plain->duration, seconds{121});
+  const auto plain = must(parse(json));
+  ASSERT_TRUE(plain.precision);
+  EXPECT_EQ(plain.precision->training, 0.005);
+  EXPECT_EQ(plain.precision->fillers, 0.02);
+  EXPECT_EQ(plain.precision->latency, 0.05);
+  EXPECT_EQ(plain.precision->confidence, 0.95);
+  EXPECT_EQ(plain.warmup, seconds{1});
+  EXPECT_EQ(plain.duration, seconds{121});
   json.update({{"precision", {{"training", 0.1}, {"least", "1s"}, {"most", "30s"}}},
                {"warmup", "3s"}});
-  const auto set = parse(json);
-  ASSERT_TRUE(set);
-  EXPECT_EQ(set->precision->training, 0.1);
-  EXPECT_EQ(set->precision->least, seconds{1});
-  EXPECT_EQ(set->duration, seconds{33});
+  const auto set = must(parse(json));
+  EXPECT_EQ(set.precision->training, 0.1);
+  EXPECT_EQ(set.precision->least, seconds{1});
+  EXPECT_EQ(set.duration, seconds{33});
   EXPECT_FALSE(parse(valid_config())->precision);
 }
 
@@ -235,10 +225,9 @@ std::string fault_of(const std::string& patch) {
 }
 
 TEST(FillJobsConfig, AListHoldsJobsOfTheirOwn) {
-  const auto config = with(R"({"mode": "jobs", "jobs": [
-      {"requests": 1000}, {"requests": 5, "submitted": "2s", "deadline": "60s"}]})");
-  ASSERT_TRUE(config) << config.error().front().text();
-  const FillerConfig& filler = config->fillers.front();
+  const auto config = must(with(R"({"mode": "jobs", "jobs": [
+      {"requests": 1000}, {"requests": 5, "submitted": "2s", "deadline": "60s"}]})"));
+  const FillerConfig& filler = config.fillers.front();
   EXPECT_EQ(filler.mode, observe::FillerMode::kJobs);
   ASSERT_EQ(filler.jobs.size(), 2U);
   EXPECT_EQ(filler.jobs[0].requests, 1000U);
@@ -249,10 +238,9 @@ TEST(FillJobsConfig, AListHoldsJobsOfTheirOwn) {
 }
 
 TEST(FillJobsConfig, AnObjectIsSubmittedAgainAndAgain) {
-  const auto config = with(R"({"mode": "jobs", "jobs":
-      {"requests": 10, "count": 3, "submitted": "1s", "every": "500ms", "deadline": "4s"}})");
-  ASSERT_TRUE(config) << config.error().front().text();
-  const auto& jobs = config->fillers.front().jobs;
+  const auto config = must(with(R"({"mode": "jobs", "jobs":
+      {"requests": 10, "count": 3, "submitted": "1s", "every": "500ms", "deadline": "4s"}})"));
+  const auto& jobs = config.fillers.front().jobs;
   ASSERT_EQ(jobs.size(), 3U);
   EXPECT_EQ(jobs[0].submitted, 1s);
   EXPECT_EQ(jobs[2].submitted, 2s);
@@ -260,22 +248,20 @@ TEST(FillJobsConfig, AnObjectIsSubmittedAgainAndAgain) {
 }
 
 TEST(FillJobsConfig, InstancesAndSharesAreRead) {
-  const auto config = with(R"({"instances": 2, "sm_request": 0.3, "sm_limit": 0.6})");
-  ASSERT_TRUE(config) << config.error().front().text();
-  EXPECT_EQ(config->fillers[0].instances, 2U);
-  EXPECT_EQ(config->fillers[0].sm_request, 0.3);
-  EXPECT_EQ(config->fillers[0].sm_limit, 0.6);
-  EXPECT_EQ(config->fillers[1].instances, std::nullopt);
-  EXPECT_EQ(role_of(config->fillers[0]), policy::Role::kOffline);
-  EXPECT_EQ(role_of(config->fillers[1]), policy::Role::kOnline);
+  const auto config = must(with(R"({"instances": 2, "sm_request": 0.3, "sm_limit": 0.6})"));
+  EXPECT_EQ(config.fillers[0].instances, 2U);
+  EXPECT_EQ(config.fillers[0].sm_request, 0.3);
+  EXPECT_EQ(config.fillers[0].sm_limit, 0.6);
+  EXPECT_EQ(config.fillers[1].instances, std::nullopt);
+  EXPECT_EQ(role_of(config.fillers[0]), policy::Role::kOffline);
+  EXPECT_EQ(role_of(config.fillers[1]), policy::Role::kOnline);
 }
 
 TEST(FillJobsConfig, AFillerMayTrain) {
-  const auto config = with(R"({"program": {"trace": null, "train": {
-      "model": "bert-base", "plan": {"global_batch": 8, "micro_batch": 8}, "cluster": "c"}}})");
-  ASSERT_TRUE(config) << config.error().front().text();
-  EXPECT_EQ(std::get<TrainProgram>(config->fillers[0].program).names.model, "bert-base");
-  EXPECT_EQ(role_of(config->fillers[0]), policy::Role::kTraining);
+  const auto config = must(with(R"({"program": {"trace": null, "train": {
+      "model": "bert-base", "plan": {"global_batch": 8, "micro_batch": 8}, "cluster": "c"}}})"));
+  EXPECT_EQ(std::get<TrainProgram>(config.fillers[0].program).names.model, "bert-base");
+  EXPECT_EQ(role_of(config.fillers[0]), policy::Role::kTraining);
 }
 
 TEST(FillJobsConfig, FaultsHaveTheirPlace) {
@@ -296,9 +282,8 @@ TEST(FillJobsConfig, FaultsHaveTheirPlace) {
 }
 
 TEST(FillJobsConfig, MoreInstancesThanGpusAreAFault) {
-  const auto config = with(R"({"instances": 3, "gpus": [0, 1]})");
-  ASSERT_TRUE(config);
-  const Errors faults = check_ranks(*config, {0, 1, 2, 3});
+  const auto config = must(with(R"({"instances": 3, "gpus": [0, 1]})"));
+  const Errors faults = check_ranks(config, {0, 1, 2, 3});
   ASSERT_EQ(faults.size(), 1U);
   EXPECT_EQ(faults.front().place, "/fillers/0/instances");
 }

@@ -32,19 +32,16 @@ CheckedResult<LoadedRun> load(const RunConfig& config) {
 }
 
 std::string fault(const RunConfig& config) {
-  const auto loaded = load(config);
-  EXPECT_FALSE(loaded);
-  return loaded ? "" : loaded.error().front().text();
+  return error_of(load(config)).front().text();
 }
 
 TEST(LoadRun, TakesTheDeviceThatTheTraceRecorded) {
-  const auto loaded = load(config());
-  ASSERT_TRUE(loaded) << loaded.error().front().text();
-  EXPECT_EQ(loaded->device.name, "NVIDIA A100-SXM4-40GB");
-  EXPECT_EQ(loaded->training->ranks.size(), 4U);
-  ASSERT_EQ(loaded->fillers.size(), 1U);
-  EXPECT_FALSE(loaded->fillers.front()->ops.empty());
-  EXPECT_TRUE(loaded->recorded_mean_iteration);
+  const auto loaded = must(load(config()));
+  EXPECT_EQ(loaded.device.name, "NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(loaded.training->ranks.size(), 4U);
+  ASSERT_EQ(loaded.fillers.size(), 1U);
+  EXPECT_FALSE(loaded.fillers.front()->ops.empty());
+  EXPECT_TRUE(loaded.recorded_mean_iteration);
 }
 
 Duration host_time(const program::Program& program) {
@@ -100,12 +97,11 @@ TEST(LoadRun, AJobThatCanNeverGoOnIsRefused) {
 TEST(LoadRun, TakesTheDeviceThatTheConfigNames) {
   RunConfig other = config();
   other.device = "h100";
-  const auto loaded = load(other);
-  ASSERT_TRUE(loaded) << loaded.error().front().text();
-  EXPECT_EQ(loaded->device.name, "NVIDIA H100 80GB HBM3");
+  const auto loaded = must(load(other));
+  EXPECT_EQ(loaded.device.name, "NVIDIA H100 80GB HBM3");
   // The filler's own times are those of the A100 that it was recorded on.
-  EXPECT_EQ(loaded->counters.count("filler_recorded_on_other_device"), 1U);
-  for (const auto& [name, entry] : loaded->counters) {
+  EXPECT_EQ(loaded.counters.count("filler_recorded_on_other_device"), 1U);
+  for (const auto& [name, entry] : loaded.counters) {
     if (name == "filler_recorded_on_other_device") { EXPECT_EQ(entry.severity, Severity::kLoss); }
   }
   EXPECT_EQ(load(config())->counters.count("filler_recorded_on_other_device"), 0U);
@@ -142,22 +138,15 @@ TEST(LoadRun, TrainingThatDoesNotFitTheGpuIsRefusedWithDevicesThatWouldDo) {
   EXPECT_THAT(text, testing::Not(HasSubstr("v100")));
 }
 
-TEST(LoadRun, TrainingThatFitsNoKnownDeviceIsToldSo) {
-  RunConfig other = config();
-  other.training.memory = Bytes{900'000'000'000};
-  EXPECT_THAT(fault(other), HasSubstr("no device of configs/devices has as much"));
-}
-
-TEST(LoadRun, AnUnknownDeviceListsTheKnown) {
-  RunConfig other = config();
-  other.device = "h10x";
-  EXPECT_THAT(fault(other), HasSubstr("did you mean \"h100\"?"));
-}
-
-TEST(LoadRun, AFillerOfSeveralRanksIsRefused) {
-  RunConfig other = config();
-  other.fillers.front().program = TraceProgram{kRoot + "/traces/samples/training"};
-  EXPECT_THAT(fault(other), HasSubstr("found 4 ranks, expected one"));
+// Training that fits no known device; an unknown device; a filler of several ranks.
+TEST(LoadRun, WhatCannotBeLoadedIsToldSo) {
+  RunConfig large = config(), unknown = config(), ranks = config();
+  large.training.memory = Bytes{900'000'000'000};
+  EXPECT_THAT(fault(large), HasSubstr("no device of configs/devices has as much"));
+  unknown.device = "h10x";
+  EXPECT_THAT(fault(unknown), HasSubstr("did you mean \"h100\"?"));
+  ranks.fillers.front().program = TraceProgram{kRoot + "/traces/samples/training"};
+  EXPECT_THAT(fault(ranks), HasSubstr("found 4 ranks, expected one"));
 }
 
 TEST(LoadRun, RanksThatTheJobDoesNotHaveAreFaultsAllAtOnce) {
@@ -178,11 +167,10 @@ TEST(LoadRun, AStragglerIsTheRankOfThatNumberWhateverItsPlace) {
   EXPECT_THAT(fault(other), HasSubstr("/training/stragglers/0/rank: found rank 0; the job has "
                                       "rank 3, on GPU 0"));
   other.training.stragglers = {{3, 2.0}};
-  const auto loaded = load(other);
-  ASSERT_TRUE(loaded) << loaded.error().front().text();
-  const program::Program& rank = loaded->training->ranks.front();
+  const auto loaded = must(load(other));
+  const program::Program& rank = loaded.training->ranks.front();
   EXPECT_EQ(rank.rank, 3U);
-  EXPECT_EQ(perturbation_of(loaded->config.training, rank.rank).slowdown, 2);
+  EXPECT_EQ(perturbation_of(loaded.config.training, rank.rank).slowdown, 2);
 }
 
 RunConfig synthesised(const std::string& plan) {
@@ -196,16 +184,15 @@ RunConfig synthesised(const std::string& plan) {
 }
 
 TEST(LoadRun, ASynthesisedJobTakesDeviceBatchAndMemoryFromClusterAndPlan) {
-  const auto loaded = load(synthesised("pp-4-1f1b"));
-  ASSERT_TRUE(loaded) << loaded.error().front().text();
-  EXPECT_EQ(loaded->device.name, "NVIDIA A100-SXM4-40GB");
-  EXPECT_EQ(loaded->training->ranks.size(), 4U);
-  EXPECT_EQ(loaded->samples_per_iteration, 32);
-  EXPECT_FALSE(loaded->recorded_mean_iteration);
-  ASSERT_EQ(loaded->rank_memory.size(), 4U);
+  const auto loaded = must(load(synthesised("pp-4-1f1b")));
+  EXPECT_EQ(loaded.device.name, "NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(loaded.training->ranks.size(), 4U);
+  EXPECT_EQ(loaded.samples_per_iteration, 32);
+  EXPECT_FALSE(loaded.recorded_mean_iteration);
+  ASSERT_EQ(loaded.rank_memory.size(), 4U);
   // The first stage keeps activations of four micro-batches, the last of one.
-  EXPECT_GT(loaded->rank_memory.front()->value, loaded->rank_memory.back()->value);
-  EXPECT_LT(loaded->rank_memory.front()->value, loaded->device.memory.value);
+  EXPECT_GT(loaded.rank_memory.front()->value, loaded.rank_memory.back()->value);
+  EXPECT_LT(loaded.rank_memory.front()->value, loaded.device.memory.value);
 }
 
 TEST(LoadRun, PowerIsRefusedWithTheRangesOfTheDevice) {
@@ -251,9 +238,8 @@ RunConfig checkpointed() {
 
 TEST(LoadRun, ARestartGoesBackToTheCheckpointsThatThePlanWrites) {
   RunConfig made = checkpointed();
-  const auto loaded = load(made);
-  ASSERT_TRUE(loaded) << loaded.error().front().text();
-  EXPECT_EQ(scale_of(*loaded, {}, {}).checkpoint_every, 10U);
+  const auto loaded = must(load(made));
+  EXPECT_EQ(scale_of(loaded, {}, {}).checkpoint_every, 10U);
   made.training.checkpoint_every = 10;
   EXPECT_TRUE(load(made));
   made.training.checkpoint_every = 1;
@@ -264,17 +250,15 @@ TEST(LoadRun, ARestartGoesBackToTheCheckpointsThatThePlanWrites) {
 
 TEST(LoadRun, FoldedRanksAreCountedAndUnfoldedOnesThere) {
   RunConfig made = synthesised("ddp-4");
-  const auto folded = load(made);
-  ASSERT_TRUE(folded) << folded.error().front().text();
-  EXPECT_EQ(folded->training->ranks.size(), 1U);
-  EXPECT_EQ(folded->fold, 4U);
-  EXPECT_EQ(folded->world_size, 4U);
-  EXPECT_EQ(folded->counters.count("synth_ranks_folded"), 3U);
+  const auto folded = must(load(made));
+  EXPECT_EQ(folded.training->ranks.size(), 1U);
+  EXPECT_EQ(folded.fold, 4U);
+  EXPECT_EQ(folded.world_size, 4U);
+  EXPECT_EQ(folded.counters.count("synth_ranks_folded"), 3U);
   made.training.synth->folding = synth::Folding::kNothing;
-  const auto whole = load(made);
-  ASSERT_TRUE(whole);
-  EXPECT_EQ(whole->training->ranks.size(), 4U);
-  EXPECT_EQ(whole->fold, 1U);
+  const auto whole = must(load(made));
+  EXPECT_EQ(whole.training->ranks.size(), 4U);
+  EXPECT_EQ(whole.fold, 1U);
 }
 
 /// A server over two GPUs.
@@ -310,23 +294,20 @@ TEST(LoadRun, GpusThatExchangeNeedLinksThatAreKnownAndNobodyFolded) {
                         "beside a recorded job"));
   RunConfig made = synthesised("ddp-4");
   add_server(made);
-  const auto folded = load(made);
-  ASSERT_FALSE(folded);
-  EXPECT_THAT(folded.error().back().text(),
+  const auto folded = error_of(load(made));
+  EXPECT_THAT(folded.back().text(),
               HasSubstr("a job with folded ranks; expected \"folding\""));
   made.training.synth->folding = synth::Folding::kNothing;
-  const auto loaded = load(made);
-  ASSERT_TRUE(loaded) << loaded.error().front().text();
-  EXPECT_EQ(loaded->server(0)->gpus(), 2U);
-  EXPECT_EQ((*loaded->topology)->spec().gpus_per_node, 4U);
+  const auto loaded = must(load(made));
+  EXPECT_EQ(loaded.server(0)->gpus(), 2U);
+  EXPECT_EQ((*loaded.topology)->spec().gpus_per_node, 4U);
 }
 
 TEST(LoadRun, TheConfigsDeviceStandsInForTheClusters) {
   RunConfig made = synthesised("ddp-4");
   made.device = "h100";
-  const auto loaded = load(made);
-  ASSERT_TRUE(loaded) << loaded.error().front().text();
-  EXPECT_EQ(loaded->device.name, "NVIDIA H100 80GB HBM3");
+  const auto loaded = must(load(made));
+  EXPECT_EQ(loaded.device.name, "NVIDIA H100 80GB HBM3");
 }
 
 TEST(LoadRun, PartsThatAreNotThereAreAllNamedWithTheNearest) {

@@ -13,6 +13,8 @@
 #include "sim/network/topology.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
+#include "tests/fault.hpp"
+#include "tests/temp_folder.hpp"
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"
 #include "tests/unit/traces/import/nsys_samples.hpp"
 #include "traces/format/trace_writer.hpp"
@@ -28,23 +30,15 @@ const fs::path kDeviceFiles = fs::path(BUBBLESIM_SOURCE_DIR) / "configs/devices"
 
 class LoadTrace : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "bubblesim-load-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   static std::string sample(int rank) {
     return (kSamples / "training" / ("rank" + std::to_string(rank) + ".json.gz")).string();
   }
 
   // The sample's rank as a .btr file in the test's folder.
   std::string btr(int rank) const {
-    const auto trace = load_trace({sample(rank)});
-    EXPECT_TRUE(trace);
+    const auto trace = must(load_trace({sample(rank)}));
     const std::string path = (folder_ / ("rank" + std::to_string(rank) + ".btr")).string();
-    EXPECT_TRUE(traces::format::write_job(path, trace->job));
+    EXPECT_TRUE(traces::format::write_job(path, trace.job));
     return path;
   }
 
@@ -55,12 +49,11 @@ class LoadTrace : public testing::Test {
   }
 
   static std::string fault(const std::vector<std::string>& paths) {
-    const auto trace = load_trace(paths);
-    EXPECT_FALSE(trace);
-    return trace ? "" : trace.error().text();
+    return error_of(load_trace(paths)).text();
   }
 
-  fs::path folder_;
+  const TempFolder temp_;
+  const fs::path folder_{temp_.path()};
 };
 
 struct Replayed {
@@ -72,19 +65,17 @@ struct Replayed {
 Replayed replayed(const std::string& folder,
                   const std::vector<std::vector<traces::testing::EtNode>>& ranks) {
   traces::testing::write_job(folder, "job", ranks);
-  const auto trace = load_trace({folder});
-  EXPECT_TRUE(trace) << trace.error().text();
+  const auto trace = must(load_trace({folder}));
   CounterSet counters;
-  const auto device = device_for_replay(trace->job, kSamples.parent_path().parent_path() /
-                                                        "configs/devices", counters);
-  EXPECT_TRUE(device);
+  const auto device = must(device_for_replay(trace.job, kSamples.parent_path().parent_path() /
+                                                             "configs/devices", counters));
   const auto job =
-      workload::build_job_program(trace->job, *device, {workload::Window::kWhole}).value();
+      workload::build_job_program(trace.job, device, {workload::Window::kWhole}).value();
   EXPECT_EQ(job.counters.count("program_collectives_not_joined"), 0U);
   EXPECT_EQ(job.counters.count("program_collective_ranks_not_waiting"), 0U);
-  const auto pass = workload::build_job_program(trace->job, *device, {}).value();
-  return {workload::replay_alone(job, *device).value(),
-          workload::repeat_alone(pass, *device).value()};
+  const auto pass = workload::build_job_program(trace.job, device, {}).value();
+  return {workload::replay_alone(job, device).value(),
+          workload::repeat_alone(pass, device).value()};
 }
 
 void expect_us(const Replayed& replayed, std::int64_t expected) {
@@ -110,13 +101,11 @@ TEST_F(LoadTrace, ranks_are_the_same_on_any_number_of_threads) {
   fs::create_directory(chakra);
   traces::testing::write_job(chakra.string(), "job", traces::testing::data_parallel(5, 3));
   for (const std::string& folder : {(kSamples / "training").string(), chakra.string()}) {
-    const auto alone = load_trace({folder});
-    ASSERT_TRUE(alone);
+    const auto alone = must(load_trace({folder}));
     for (const std::size_t threads : {2, 3, 64}) {
-      const auto together = load_trace({folder}, {}, threads);
-      ASSERT_TRUE(together);
-      EXPECT_EQ(written(together->job, folder_ / "together.btr"),
-                written(alone->job, folder_ / "alone.btr"));
+      const auto together = must(load_trace({folder}, {}, threads));
+      EXPECT_EQ(written(together.job, folder_ / "together.btr"),
+                written(alone.job, folder_ / "alone.btr"));
     }
   }
 }
@@ -134,15 +123,13 @@ TEST_F(LoadTrace, of_several_faults_the_first_files_is_told_on_any_number_of_thr
 }
 
 TEST_F(LoadTrace, programs_are_the_same_on_any_number_of_threads) {
-  const auto trace = load_trace({(kSamples / "training").string()});
-  ASSERT_TRUE(trace);
+  const auto trace = must(load_trace({(kSamples / "training").string()}));
   CounterSet counters;
-  const auto device = device_for_replay(
-      trace->job, kSamples.parent_path().parent_path() / "configs/devices", counters);
-  ASSERT_TRUE(device);
-  const auto alone = workload::build_job_program(trace->job, *device, {}).value();
+  const auto device = must(device_for_replay(
+      trace.job, kSamples.parent_path().parent_path() / "configs/devices", counters));
+  const auto alone = workload::build_job_program(trace.job, device, {}).value();
   const auto together = workload::build_job_program(
-      trace->job, *device, {workload::Window::kIterations, {}, 3}).value();
+      trace.job, device, {workload::Window::kIterations, {}, 3}).value();
   ASSERT_EQ(together.ranks.size(), alone.ranks.size());
   EXPECT_EQ(together.collectives.size(), alone.collectives.size());
   for (std::size_t i = 0; i < alone.ranks.size(); ++i) {
@@ -192,47 +179,40 @@ TEST_F(LoadTrace, WhatTheLayoutCouldNotJoinIsNotJoinedAgain) {
                       .more = attribute("comm_dst", other)}});
   }
   traces::testing::write_job(folder_.string(), "job", ranks);
-  const auto trace = load_trace({folder_.string()});
-  ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->job.ranks[0].counters.count("chakra_collectives_not_joined"), 1U);
-  EXPECT_EQ(trace->job.ranks[1].counters.count("chakra_collectives_not_joined"), 0U);
+  const auto trace = must(load_trace({folder_.string()}));
+  EXPECT_EQ(trace.job.ranks[0].counters.count("chakra_collectives_not_joined"), 1U);
+  EXPECT_EQ(trace.job.ranks[1].counters.count("chakra_collectives_not_joined"), 0U);
   CounterSet counters;
-  const auto device = device_for_replay(
-      trace->job, kSamples.parent_path().parent_path() / "configs/devices", counters);
-  ASSERT_TRUE(device);
-  const auto job = workload::build_job_program(trace->job, *device, {}).value();
+  const auto device = must(device_for_replay(
+      trace.job, kSamples.parent_path().parent_path() / "configs/devices", counters));
+  const auto job = workload::build_job_program(trace.job, device, {}).value();
   EXPECT_EQ(job.collectives.size(), 1U);
-  const auto replay = workload::replay_alone(job, *device);
-  EXPECT_TRUE(replay) << replay.error().text();
+  must(workload::replay_alone(job, device));
 }
 
 TEST_F(LoadTrace, WhatIsLostOfAFileStaysWithItsTrace) {
   const std::string path = btr(0);
   fs::resize_file(path, fs::file_size(path) / 2);
-  const auto trace = load_trace({path});
-  ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->counters.count("btr_end_missing"), 1U);
-  EXPECT_EQ(trace->job.ranks.at(0).counters.count("btr_end_missing"), 1U);
+  const auto trace = must(load_trace({path}));
+  EXPECT_EQ(trace.counters.count("btr_end_missing"), 1U);
+  EXPECT_EQ(trace.job.ranks.at(0).counters.count("btr_end_missing"), 1U);
 }
 
 TEST_F(LoadTrace, FaultsNameTheFileThatWasRead) {
-  const auto trace = load_trace({btr(2)});
-  ASSERT_TRUE(trace);
-  const Error fault = trace->located(Error{trace->job.ranks[0].provenance.source, {}, "odd"});
+  const auto trace = must(load_trace({btr(2)}));
+  const Error fault = trace.located(Error{trace.job.ranks[0].provenance.source, {}, "odd"});
   EXPECT_EQ(fault.file, (folder_ / "rank2.btr").string());
 }
 
 TEST_F(LoadTrace, OneFileIsOneRank) {
-  const auto trace = load_trace({sample(2)});
-  ASSERT_TRUE(trace) << trace.error().text();
-  EXPECT_EQ(ranks(*trace), std::vector<std::uint32_t>{2});
-  EXPECT_FALSE(trace->job.ranks.front().device_ops.empty());
+  const auto trace = must(load_trace({sample(2)}));
+  EXPECT_EQ(ranks(trace), std::vector<std::uint32_t>{2});
+  EXPECT_FALSE(trace.job.ranks.front().device_ops.empty());
 }
 
 TEST_F(LoadTrace, AFolderIsAJobWithItsRanksInOrder) {
-  const auto trace = load_trace({(kSamples / "training").string()});
-  ASSERT_TRUE(trace) << trace.error().text();
-  EXPECT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1, 2, 3}));
+  const auto trace = must(load_trace({(kSamples / "training").string()}));
+  EXPECT_EQ(ranks(trace), (std::vector<std::uint32_t>{0, 1, 2, 3}));
 }
 
 TEST_F(LoadTrace, RanksByFileOrderCountAsPeopleDo) {
@@ -242,26 +222,23 @@ TEST_F(LoadTrace, RanksByFileOrderCountAsPeopleDo) {
         << R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, )"
         << R"("ts": 1.5, "dur": 2, "args": {"device": 0, "stream": 7}}]})";
   }
-  const auto trace = load_trace({folder_.string()});
-  ASSERT_TRUE(trace) << trace.error().text();
-  ASSERT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1}));
-  EXPECT_EQ(trace->job.ranks[0].provenance.source, "worker2.json");
-  EXPECT_EQ(trace->job.ranks[1].provenance.source, "worker10.json");
+  const auto trace = must(load_trace({folder_.string()}));
+  ASSERT_EQ(ranks(trace), (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(trace.job.ranks[0].provenance.source, "worker2.json");
+  EXPECT_EQ(trace.job.ranks[1].provenance.source, "worker10.json");
 }
 
 TEST_F(LoadTrace, FilesOfBothKindsAreOneJobInOrderOfRank) {
-  const auto trace = load_trace({btr(3), sample(1), btr(0), sample(2)});
-  ASSERT_TRUE(trace) << trace.error().text();
-  EXPECT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1, 2, 3}));
+  const auto trace = must(load_trace({btr(3), sample(1), btr(0), sample(2)}));
+  EXPECT_EQ(ranks(trace), (std::vector<std::uint32_t>{0, 1, 2, 3}));
 }
 
 TEST_F(LoadTrace, AFolderMayHoldBothKindsAndOtherFiles) {
   (void)btr(0);
   fs::copy_file(sample(1), folder_ / "rank1.json.gz");
   std::ofstream(folder_ / "notes.txt") << "not a trace";
-  const auto trace = load_trace({folder_.string()});
-  ASSERT_TRUE(trace) << trace.error().text();
-  EXPECT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1}));
+  const auto trace = must(load_trace({folder_.string()}));
+  EXPECT_EQ(ranks(trace), (std::vector<std::uint32_t>{0, 1}));
 }
 
 // Archives made on a Mac have a "._rank0.json" beside each file, of 4 KiB that are no JSON.
@@ -271,9 +248,8 @@ TEST_F(LoadTrace, HiddenFilesAndFoldersAreNoTracesOfTheirFolder) {
   for (const char* const name : {"._rank0.btr", "._rank1.json", ".checkpoints/rank2.json"}) {
     std::ofstream(folder_ / name) << std::string("\0\5\26\7\0\2\0\0Mac OS X", 16);
   }
-  const auto trace = load_trace({folder_.string()});
-  ASSERT_TRUE(trace) << trace.error().text();
-  EXPECT_EQ(ranks(*trace), std::vector<std::uint32_t>{0});
+  const auto trace = must(load_trace({folder_.string()}));
+  EXPECT_EQ(ranks(trace), std::vector<std::uint32_t>{0});
   // Named, a hidden file is what was asked for.
   EXPECT_THAT(fault({(folder_ / "._rank1.json").string()}), HasSubstr("._rank1.json"));
 }
@@ -281,17 +257,15 @@ TEST_F(LoadTrace, HiddenFilesAndFoldersAreNoTracesOfTheirFolder) {
 TEST_F(LoadTrace, FiguresOfRetargetAreNoTraceOfTheirFolder) {
   (void)btr(0);
   std::ofstream(folder_ / "rank0.json") << "{\n \"recorded_ranks\": 4,\n \"ranks\": 1\n}\n";
-  const auto trace = load_trace({folder_.string()});
-  ASSERT_TRUE(trace) << trace.error().text();
-  EXPECT_EQ(ranks(*trace), std::vector<std::uint32_t>{0});
+  const auto trace = must(load_trace({folder_.string()}));
+  EXPECT_EQ(ranks(trace), std::vector<std::uint32_t>{0});
 }
 
 // Each file by itself lacks the other three ranks.
 TEST_F(LoadTrace, MissingRanksAreThoseThatNoFileOfAnyKindHas) {
   const auto missing = [](const std::vector<std::string>& paths) {
-    const auto trace = load_trace(paths);
-    EXPECT_TRUE(trace) << trace.error().text();
-    return trace->counters.count("job_ranks_missing");
+    const auto trace = must(load_trace(paths));
+    return trace.counters.count("job_ranks_missing");
   };
   EXPECT_EQ(missing({btr(3)}), 3U);
   EXPECT_EQ(missing({btr(3), sample(1)}), 2U);
@@ -328,29 +302,26 @@ TEST_F(LoadTrace, ARankTwiceIsRefusedWithBothFiles) {
 
 // Recordings of several processes are all of a program of one name.
 TEST_F(LoadTrace, ARankTwiceIsRefusedWithBothFilesWhereTheyAreOfOneSource) {
-  const auto trace = load_trace({sample(1)});
-  ASSERT_TRUE(trace);
+  const auto trace = must(load_trace({sample(1)}));
   const std::string one = (folder_ / "one.btr").string();
   const std::string other = (folder_ / "other.btr").string();
-  ASSERT_TRUE(traces::format::write_job(one, trace->job));
-  ASSERT_TRUE(traces::format::write_job(other, trace->job));
+  ASSERT_TRUE(traces::format::write_job(one, trace.job));
+  ASSERT_TRUE(traces::format::write_job(other, trace.job));
   EXPECT_THAT(fault({one, other}), HasSubstr("one.btr or " + other));
 }
 
 TEST_F(LoadTrace, RanksThatWereReadApartAgreeOnHowManyThereAre) {
   const std::string first = btr(0);
-  auto trace = load_trace({sample(1)});
-  ASSERT_TRUE(trace);
-  EXPECT_FALSE(trace->residual);
-  trace->job.ranks.front().world_size = 8;
+  auto trace = must(load_trace({sample(1)}));
+  EXPECT_FALSE(trace.residual);
+  trace.job.ranks.front().world_size = 8;
   const std::string second = (folder_ / "second.btr").string();
-  ASSERT_TRUE(traces::format::write_job(second, trace->job));
-  const auto both = load_trace({first, second});
-  ASSERT_TRUE(both) << both.error().text();
-  for (const auto& rank : both->job.ranks) EXPECT_EQ(rank.world_size, 8U);
-  EXPECT_EQ(both->counters.count("job_world_sizes_differ"), 1U);
-  EXPECT_EQ(both->counters.count("job_ranks_missing"), 6U);
-  EXPECT_TRUE(both->residual);
+  ASSERT_TRUE(traces::format::write_job(second, trace.job));
+  const auto both = must(load_trace({first, second}));
+  for (const auto& rank : both.job.ranks) EXPECT_EQ(rank.world_size, 8U);
+  EXPECT_EQ(both.counters.count("job_world_sizes_differ"), 1U);
+  EXPECT_EQ(both.counters.count("job_ranks_missing"), 6U);
+  EXPECT_TRUE(both.residual);
 }
 
 // Two GPUs of one process, without a collective.
@@ -361,17 +332,15 @@ TEST_F(LoadTrace, RanksOfOneNsightExportHaveOneClock) {
                           made::kernel(1100, 1200, 1, 100, 0) +
                           made::kernel(1300, 1400, 2, 100, 1));
   const auto loss = [](const std::vector<std::string>& paths) {
-    const auto trace = load_trace(paths);
-    EXPECT_TRUE(trace) << trace.error().text();
-    EXPECT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1}));
-    EXPECT_FALSE(trace->residual);
-    return trace->counters.count("align_ranks_without_collective");
+    const auto trace = must(load_trace(paths));
+    EXPECT_EQ(ranks(trace), (std::vector<std::uint32_t>{0, 1}));
+    EXPECT_FALSE(trace.residual);
+    return trace.counters.count("align_ranks_without_collective");
   };
   EXPECT_EQ(loss({file.path().string()}), 0U);
-  const auto trace = load_trace({file.path().string()});
-  ASSERT_TRUE(trace);
+  const auto trace = must(load_trace({file.path().string()}));
   const std::string written = (folder_ / "two.btr").string();
-  ASSERT_TRUE(traces::format::write_job(written, trace->job));
+  ASSERT_TRUE(traces::format::write_job(written, trace.job));
   EXPECT_EQ(loss({written}), 0U);
 }
 
@@ -382,33 +351,29 @@ TEST_F(LoadTrace, NsightExportsOfOneNameHaveClocksOfTheirOwn) {
     fs::create_directory(folder_ / rank);
     fs::copy_file(file.path(), folder_ / rank / "report1.sqlite");
   }
-  const auto trace = load_trace({folder_.string()});
-  ASSERT_TRUE(trace) << trace.error().text();
-  EXPECT_EQ(trace->counters.count("align_ranks_without_collective"), 1U);
+  const auto trace = must(load_trace({folder_.string()}));
+  EXPECT_EQ(trace.counters.count("align_ranks_without_collective"), 1U);
   const std::string written = (folder_ / "both.btr").string();
-  ASSERT_TRUE(traces::format::write_job(written, trace->job));
-  const auto again = load_trace({written});
-  ASSERT_TRUE(again) << again.error().text();
-  EXPECT_EQ(again->counters.count("align_ranks_without_collective"), 1U);
+  ASSERT_TRUE(traces::format::write_job(written, trace.job));
+  const auto again = must(load_trace({written}));
+  EXPECT_EQ(again.counters.count("align_ranks_without_collective"), 1U);
 }
 
 // No device file lists an A40 (84 SMs); an A10 has its compute capability, and 16 blocks an SM.
 TEST_F(LoadTrace, ADeviceWithoutAFileIsMadeOfWhatTheTraceSaysOfIt) {
-  auto trace = load_trace({sample(0)});
-  ASSERT_TRUE(trace);
-  traces::DeviceInfo& recorded = trace->job.ranks.front().device;
+  auto trace = must(load_trace({sample(0)}));
+  traces::DeviceInfo& recorded = trace.job.ranks.front().device;
   recorded = {"NVIDIA A40", 84, 8, 6, 47'850'782'720};
   CounterSet counters;
-  const auto device = device_for_run(trace->job, {}, kDeviceFiles, counters);
-  ASSERT_TRUE(device) << device.error().front().text();
-  EXPECT_EQ(device->name, "NVIDIA A40");
-  EXPECT_EQ(device->sm_count, 84U);
-  EXPECT_EQ(device->memory.value, 47'850'782'720U);
-  EXPECT_EQ(device->sm.max_blocks, 16U);
+  const auto device = must(device_for_run(trace.job, {}, kDeviceFiles, counters));
+  EXPECT_EQ(device.name, "NVIDIA A40");
+  EXPECT_EQ(device.sm_count, 84U);
+  EXPECT_EQ(device.memory.value, 47'850'782'720U);
+  EXPECT_EQ(device.sm.max_blocks, 16U);
   EXPECT_EQ(counters.count("device_made_from_trace"), 1U);
   EXPECT_EQ(counters.begin()->second.severity, Severity::kLoss);
   recorded.sm_count = 0;  // a name alone says nothing of the GPU
-  EXPECT_FALSE(device_for_run(trace->job, {}, kDeviceFiles, counters));
+  EXPECT_FALSE(device_for_run(trace.job, {}, kDeviceFiles, counters));
 }
 
 // Each step: 100 us of a rank, then an all-reduce of 4096 bytes by what the cluster's links give.
@@ -419,29 +384,27 @@ TEST_F(LoadTrace, CollectivesOfSizesAloneLastWhatTheyTakeOnTheCluster) {
   }
   traces::testing::write_job(folder_.string(), "job", ranks);
   const std::string clusters = kDeviceFiles.parent_path() / "clusters";
-  const auto trace = load_trace_on({folder_.string()}, "dgx-a100-80gb", clusters);
-  ASSERT_TRUE(trace) << trace.error().front().text();
+  const auto trace = must(load_trace_on({folder_.string()}, "dgx-a100-80gb", clusters));
   const network::Topology links(hardware::find_cluster_spec("dgx-a100-80gb", clusters).value());
   const Duration one = links.solo_time(links.plan(network::CollectivePattern::kAllReduce,
                                                   Bytes{4096}, network::strided_group(0, 2)));
   EXPECT_GT(one, Duration{});
-  const auto& ops = trace->job.ranks.front().device_ops;
+  const auto& ops = trace.job.ranks.front().device_ops;
   EXPECT_EQ(ops.back().end() - ops.front().start, 3 * (Duration{100'000} + one));
-  EXPECT_EQ(trace->counters.count("collectives_simulated"), 6U);
-  EXPECT_EQ(trace->counters.count("collectives_without_time"), 0U);
-  EXPECT_TRUE(trace->collectives_simulated);
+  EXPECT_EQ(trace.counters.count("collectives_simulated"), 6U);
+  EXPECT_EQ(trace.counters.count("collectives_without_time"), 0U);
+  EXPECT_TRUE(trace.collectives_simulated);
   // Once imported they have times, so that another cluster gives them none.
   const std::string imported = (folder_ / "imported.btr").string();
-  ASSERT_TRUE(traces::format::write_job(imported, trace->job));
+  ASSERT_TRUE(traces::format::write_job(imported, trace.job));
   EXPECT_FALSE(load_trace({imported}).value().collectives_simulated);
   EXPECT_FALSE(load_trace_on({imported}, "dgx-a100-80gb", clusters));
 }
 
 TEST_F(LoadTrace, AClusterThatNoCollectiveNeedsIsAFault) {
-  const auto trace = load_trace_on({sample(0)}, "dgx-a100-80gb",
-                                   (kDeviceFiles.parent_path() / "clusters").string());
-  ASSERT_FALSE(trace);
-  EXPECT_THAT(trace.error().front().text(), HasSubstr("it needs no cluster (dgx-a100-80gb)"));
+  const auto trace = error_of(load_trace_on({sample(0)}, "dgx-a100-80gb",
+                                            (kDeviceFiles.parent_path() / "clusters").string()));
+  EXPECT_THAT(trace.front().text(), HasSubstr("it needs no cluster (dgx-a100-80gb)"));
 }
 
 TEST_F(LoadTrace, ProgressNamesTheFile) {

@@ -7,15 +7,16 @@
 #include "sim/base/output_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/model_filler.hpp"
+#include "sim/run/run_inputs.hpp"
 #include "sim/step_cost/table_times.hpp"
 #include "tests/fault.hpp"
-#include "tests/unit/sim/step_cost/layers_json.hpp"
 #include "tests/unit/sim/step_cost/small_tables.hpp"
 
 namespace bubblesim::run {
 namespace {
 
 using ::testing::HasSubstr;
+using network::Direction, network::LinkId;
 
 const std::string kDevices = BUBBLESIM_SOURCE_DIR "/configs/devices";
 
@@ -37,9 +38,7 @@ CheckedResult<ModelFiller> load(FillerConfig& filler) {
 
 std::string fault(const std::string& model) {
   FillerConfig filler = filler_of(model);
-  const auto program = load(filler);
-  EXPECT_FALSE(program);
-  return program ? "" : program.error().front().text();
+  return error_of(load(filler)).front().text();
 }
 
 TEST(ModelFiller, ItsMemoryIsTheModelsUnlessTheConfigSaysIt) {
@@ -75,9 +74,8 @@ CheckedResult<ModelFiller> load_training(FillerConfig& filler, std::uint32_t dat
 
 TEST(ModelFiller, MayTrainOnOneGpu) {
   FillerConfig filler = filler_of("bert-base");
-  const auto made = load_training(filler, 1);
-  ASSERT_TRUE(made) << made.error().front().text();
-  EXPECT_GT(made->program.ops.size(), 0U);
+  const auto made = must(load_training(filler, 1));
+  EXPECT_GT(made.program.ops.size(), 0U);
   ASSERT_TRUE(filler.memory);
   EXPECT_GT(filler.memory->value, 110'000'000U * 16U);  // weights, gradients and Adam's moments
   EXPECT_THAT(error_of(load_training(filler, 4)).front().text(),
@@ -121,10 +119,9 @@ class LayerFile : public testing::Test {
 
 TEST_F(LayerFile, AStepTakesWhatTheTablesSay) {
   const synth::ServerPlan plan = small_plan();
-  auto loaded = load_layer_kernels(write(kGpu), plan);
-  ASSERT_TRUE(loaded) << loaded.error().text();
-  EXPECT_EQ(loaded->counters.count("layer_tables_of_other_gpu"), 0U);
-  const auto kernels = loaded->maker();
+  auto loaded = must(load_layer_kernels(write(kGpu), plan));
+  EXPECT_EQ(loaded.counters.count("layer_tables_of_other_gpu"), 0U);
+  const auto kernels = loaded.maker();
   const model::TransformerSpec model = step_cost::test::small_model();
   step_cost::TableTimes tables(tables_.ranks[0], model, {}, 132);
   step_cost::Batch batch;
@@ -139,10 +136,9 @@ TEST_F(LayerFile, AStepTakesWhatTheTablesSay) {
 TEST_F(LayerFile, TablesOfAnotherGpuAndStepsBeyondThemAreCounted) {
   synth::ServerPlan plan = small_plan();
   plan.scheduler.max_model_len = 4000;  // tables end at 1000 tokens of a sequence
-  const auto loaded = load_layer_kernels(write("NVIDIA A100-SXM4-80GB"), plan);
-  ASSERT_TRUE(loaded) << loaded.error().text();
-  EXPECT_EQ(loaded->counters.count("layer_tables_of_other_gpu"), 1U);
-  EXPECT_GT(loaded->counters.count("beyond_layer_tables"), 0U);
+  const auto loaded = must(load_layer_kernels(write("NVIDIA A100-SXM4-80GB"), plan));
+  EXPECT_EQ(loaded.counters.count("layer_tables_of_other_gpu"), 1U);
+  EXPECT_GT(loaded.counters.count("beyond_layer_tables"), 0U);
 }
 
 TEST_F(LayerFile, TablesOfOneSequenceSpeakAgainstAServerOfSeveral) {
@@ -154,9 +150,8 @@ TEST_F(LayerFile, TablesOfOneSequenceSpeakAgainstAServerOfSeveral) {
   for (const std::uint32_t sequences : {1U, 8U}) {
     synth::ServerPlan plan = small_plan();
     plan.scheduler.max_num_seqs = sequences;
-    const auto loaded = load_layer_kernels(path, plan);
-    ASSERT_TRUE(loaded) << loaded.error().text();
-    EXPECT_EQ(loaded->counters.count(kLayersOfOneSequence.name), sequences > 1 ? 1U : 0U);
+    const auto loaded = must(load_layer_kernels(path, plan));
+    EXPECT_EQ(loaded.counters.count(kLayersOfOneSequence.name), sequences > 1 ? 1U : 0U);
   }
 }
 
@@ -171,6 +166,66 @@ TEST_F(LayerFile, OfOtherGpusOrOtherLayersIsAFault) {
   std::get<model::TransformerSpec>(experts.request.model.network).mixture.emplace();
   EXPECT_THAT(error_of(load_layer_kernels(write(kGpu), experts)).text(),
               HasSubstr("have none of experts, and the model has"));
+}
+
+// Which links of a cluster a config's faults slow.
+
+/// Four nodes of two GPUs and NICs, two nodes a leaf with two up-links.
+hardware::ClusterSpec two_leaves(hardware::FlowPlacement placement) {
+  hardware::ClusterSpec spec;
+  spec.gpus_per_node = 2;
+  spec.nodes = 4;
+  spec.node.bandwidth = {100e9};
+  spec.nics = {2, {10e9}, Duration{}};
+  spec.tree = {.nodes_per_leaf = 2, .uplinks = 2, .placement = placement};
+  return spec;
+}
+
+/// Of a fault at GPU 1 in a job that sends from `from` to `to`: the links, or what is wrong.
+CheckedResult<std::vector<LinkId>> slowed(LinkFault::Kind kind, hardware::ClusterSpec cluster,
+                                          std::uint32_t from, std::uint32_t to) {
+  const network::Topology topology(std::move(cluster));
+  workload::JobProgram job;
+  job.transfers = {topology.plan(network::CollectivePattern::kSendRecv, Bytes{1000},
+                                 network::Group{.listed = {from, to}})};
+  RunConfig config;
+  config.training.slow_links = {{.kind = kind, .gpu = 1, .slowdown = 4}};
+  const auto slow = slow_links(config, topology, job);
+  if (!slow) return tl::unexpected<Errors>(slow.error());
+  std::vector<LinkId> links;
+  for (const network::SlowLink& link : *slow) links.push_back(link.link);
+  return links;
+}
+
+// The flow from GPU 1 takes the second up-link, that from GPU 0 the first.
+TEST(SlowLinks, ALeafIsAllOfItsUplinks) {
+  const hardware::ClusterSpec cluster = two_leaves(hardware::FlowPlacement::kPlanned);
+  const network::Topology topology(cluster);
+  const std::vector<LinkId> all{
+      topology.leaf(0, Direction::kOut, 0), topology.leaf(0, Direction::kOut, 1),
+      topology.leaf(0, Direction::kIn, 0), topology.leaf(0, Direction::kIn, 1)};
+  for (const std::uint32_t from : {0U, 1U}) {
+    const auto links = must(slowed(LinkFault::Kind::kLeaf, cluster, from, 4));
+    EXPECT_EQ(links, all);
+  }
+  EXPECT_EQ(slowed(LinkFault::Kind::kLeaf, two_leaves(hardware::FlowPlacement::kSpread), 1, 4)
+                .value().size(), 2U);
+  EXPECT_FALSE(slowed(LinkFault::Kind::kLeaf, cluster, 4, 6).has_value());  // of another leaf
+}
+
+TEST(SlowLinks, APortIsThatToItsPairToo) {
+  hardware::ClusterSpec cluster = two_leaves(hardware::FlowPlacement::kSpread);
+  cluster.gpus_per_node = 4;
+  cluster.node.kind = hardware::NodeLink::kPairs;
+  cluster.node.pair_bandwidth = {200e9};
+  const network::Topology topology(cluster);
+  const std::vector<LinkId> all{topology.port(1, Direction::kOut),
+                                topology.pair_port(1, Direction::kOut),
+                                topology.port(1, Direction::kIn),
+                                topology.pair_port(1, Direction::kIn)};
+  for (const std::uint32_t to : {0U, 2U}) {
+    EXPECT_EQ(slowed(LinkFault::Kind::kPort, cluster, 1, to).value(), all);
+  }
 }
 
 }  // namespace

@@ -19,9 +19,7 @@ using testing::HasSubstr;
 const std::string kRoot = BUBBLESIM_SOURCE_DIR;
 
 LoadedRun loaded(const RunConfig& config) {
-  auto run = load_run(config, kRoot + "/configs/devices");
-  EXPECT_TRUE(run) << run.error().front().text();
-  return *std::move(run);
+  return must(load_run(config, kRoot + "/configs/devices"));
 }
 
 RunConfig samples() {
@@ -74,24 +72,18 @@ double worst_difference(const LoadedRun& run) {
   const std::vector<double> whole = mean_iterations(run);
   double worst = 0;
   for (std::size_t i = 0; i < whole.size(); ++i) {
-    const auto single = lone_rank(run, run.training->ranks[i].rank);
-    EXPECT_TRUE(single) << single.error().text();
-    const double lone = mean_iterations(*single).front();
+    const auto single = must(lone_rank(run, run.training->ranks[i].rank));
+    const double lone = mean_iterations(single).front();
     worst = std::max(worst, std::abs(lone / whole[i] - 1));
   }
   testing::Test::RecordProperty("worst_difference_ppm", std::to_string(worst * 1e6));
   return worst;
 }
 
-TEST(LoneRank, OfARecordedJobTakesAsLongAsInTheJob) {
+// Of a recorded job, a data-parallel one and a pipeline.
+TEST(LoneRank, TakesAsLongAsInTheJob) {
   EXPECT_LT(worst_difference(loaded(samples())), 1e-9);
-}
-
-TEST(LoneRank, OfADataParallelJobTakesAsLongAsInTheJob) {
   EXPECT_LT(worst_difference(loaded(synthesised("bert-large", "ddp-4"))), 1e-9);
-}
-
-TEST(LoneRank, OfAPipelineTakesAsLongAsInTheJob) {
   EXPECT_LT(worst_difference(loaded(synthesised("gpt2-large", "pp-4-1f1b"))), 1e-9);
 }
 
@@ -114,14 +106,12 @@ TEST(LoneRank, KnowsWhichOfItsBubblesAreWaitsForPipelinePeers) {
 TEST(LoneRank, WaitsForAStragglerOfTheConfigAndNamesNoOtherRank) {
   LoadedRun run = small_run({});
   run.config.training.stragglers = {{1, 2.0}};
-  const auto first = lone_rank(run, 0);
-  ASSERT_TRUE(first);
-  EXPECT_TRUE(first->config.training.stragglers.empty());
-  const auto second = lone_rank(run, 1);
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->config.training.stragglers.size(), 1U);
-  EXPECT_TRUE(check_ranks(second->config, {1}).empty());
-  EXPECT_GT(mean_iterations(*first).front(), mean_iterations(small_run({})).front());
+  const auto first = must(lone_rank(run, 0));
+  EXPECT_TRUE(first.config.training.stragglers.empty());
+  const auto second = must(lone_rank(run, 1));
+  EXPECT_EQ(second.config.training.stragglers.size(), 1U);
+  EXPECT_TRUE(check_ranks(second.config, {1}).empty());
+  EXPECT_GT(mean_iterations(first).front(), mean_iterations(small_run({})).front());
 }
 
 TEST(LoneRank, KeepsTheFillersOfItsGpu) {
@@ -133,26 +123,24 @@ TEST(LoneRank, KeepsTheFillersOfItsGpu) {
   second.instances = 1;
   LoadedRun run = small_run({everywhere, first, second});
   run.rank_memory = {Bytes{1}, Bytes{2}};
-  const auto single = lone_rank(run, 1);
-  ASSERT_TRUE(single);
-  ASSERT_EQ(single->config.fillers.size(), 2U);
-  EXPECT_EQ(single->fillers.size(), 2U);
-  EXPECT_EQ(single->config.fillers[0].name, "everywhere");
-  EXPECT_FALSE(single->config.fillers[0].gpus);
-  EXPECT_EQ(single->config.fillers[1].name, "second");
-  EXPECT_EQ(single->config.fillers[1].gpus, std::vector<std::uint32_t>{0});
-  EXPECT_EQ(single->config.fillers[1].instances, 1U);
-  EXPECT_TRUE(check_ranks(single->config, {1}).empty());
-  EXPECT_EQ(single->rank_memory, std::vector<std::optional<Bytes>>{Bytes{2}});
+  const auto single = must(lone_rank(run, 1));
+  ASSERT_EQ(single.config.fillers.size(), 2U);
+  EXPECT_EQ(single.fillers.size(), 2U);
+  EXPECT_EQ(single.config.fillers[0].name, "everywhere");
+  EXPECT_FALSE(single.config.fillers[0].gpus);
+  EXPECT_EQ(single.config.fillers[1].name, "second");
+  EXPECT_EQ(single.config.fillers[1].gpus, std::vector<std::uint32_t>{0});
+  EXPECT_EQ(single.config.fillers[1].instances, 1U);
+  EXPECT_TRUE(check_ranks(single.config, {1}).empty());
+  EXPECT_EQ(single.rank_memory, std::vector<std::optional<Bytes>>{Bytes{2}});
 }
 
 // 40 requests a second on two GPUs are 20 on each; every second gap of a Poisson process has
 // half the variance for its mean.
 TEST(LoneRank, ServesItsPartOfTheRequests) {
-  const auto single = lone_rank(small_run({online("service", 40)}), 0);
-  ASSERT_TRUE(single);
+  const auto single = must(lone_rank(small_run({online("service", 40)}), 0));
   const auto& arrivals =
-      std::get<workload::GammaArrivals>(*single->config.fillers.front().arrivals);
+      std::get<workload::GammaArrivals>(*single.config.fillers.front().arrivals);
   EXPECT_DOUBLE_EQ(arrivals.rate_per_s, 20);
   EXPECT_DOUBLE_EQ(arrivals.cv, std::sqrt(0.5));
 }
@@ -162,20 +150,18 @@ TEST(LoneRank, ReportsOneRankOfTheSameWorld) {
   run.world_size = 2;
   const policy::Registry registry = policies::builtin_policies();
   run.config.policies = {choice("exclusive", registry)};
-  const auto report = run_policies(*lone_rank(run, 1), registry, {});
-  ASSERT_TRUE(report);
-  EXPECT_EQ(report->ranks, 1U);
-  EXPECT_EQ(report->world_size, 2U);
-  EXPECT_EQ(report->policies.front().training.ranks.front().rank, 1U);
-  EXPECT_EQ(report->baseline.training_mean_iteration, 7ms);
+  const auto report = must(run_policies(*lone_rank(run, 1), registry, {}));
+  EXPECT_EQ(report.ranks, 1U);
+  EXPECT_EQ(report.world_size, 2U);
+  EXPECT_EQ(report.policies.front().training.ranks.front().rank, 1U);
+  EXPECT_EQ(report.baseline.training_mean_iteration, 7ms);
 }
 
 TEST(LoneRank, ItsPolicyIsToldOfAJobOfOneGpu) {
   const LoadedRun run = small_run({});
   EXPECT_EQ(rank_info(run, 1).ranks, 2U);
-  const auto single = lone_rank(run, 1);
-  ASSERT_TRUE(single);
-  EXPECT_EQ(rank_info(*single, 0).ranks, 1U);
+  const auto single = must(lone_rank(run, 1));
+  EXPECT_EQ(rank_info(single, 0).ranks, 1U);
 }
 
 TEST(LoneRank, APolicyIsToldOfFoldedRanksToo) {

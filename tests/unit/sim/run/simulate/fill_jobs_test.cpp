@@ -9,6 +9,7 @@
 #include "sim/run/simulation.hpp"
 #include "sim/run/unmet_config.hpp"
 #include "tests/bytes.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -31,9 +32,7 @@ observe::PolicyResult simulate(const LoadedRun& loaded,
   scenario.policy = policy;
   scenario.parameters = &kNone;
   for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);
-  auto result = Simulation(loaded, scenario).run();
-  EXPECT_TRUE(result) << (result ? "" : result.error().text());
-  return result ? *result : observe::PolicyResult{};
+  return must(Simulation(loaded, scenario).run());
 }
 
 TEST(FillJobs, GoToFreeGpusInOrderOfSubmission) {
@@ -102,9 +101,8 @@ TEST(FillJobs, HoldOnTheDeviceWhatTrainingAndTheReserveLeave) {
     LoadedRun loaded = small_run({queue("jobs", {{5}})});
     loaded.config.fillers.front().memory = gb(8);
     loaded.config.policies = {choice(name, registry)};
-    const auto report = run_policies(loaded, registry, {});
-    ASSERT_TRUE(report) << report.error().text();
-    EXPECT_EQ(report->policies.front().gpus.front().memory_high_water,
+    const auto report = must(run_policies(loaded, registry, {}));
+    EXPECT_EQ(report.policies.front().gpus.front().memory_high_water,
               Bytes{loaded.device.memory.value - (std::uint64_t{1} << 30U)})
         << name;
   }
@@ -173,9 +171,7 @@ std::string fault_of(const LoadedRun& loaded, const policy::PolicySpec& spec) {
   scenario.policy = &spec;
   scenario.parameters = &kNone;
   for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);
-  const auto result = Simulation(loaded, scenario).run();
-  EXPECT_FALSE(result);
-  return result ? "" : result.error().text();
+  return error_of(Simulation(loaded, scenario).run()).text();
 }
 
 std::string fault_of(const std::vector<policy::Placement>& placements) {
@@ -239,9 +235,8 @@ TEST(FillJobs, RunUnderPoliciesWithAPlacer) {
     const std::vector<policy::GivenParameter> given =
         name == "pipefill" ? std::vector{all} : std::vector{all, poll};
     loaded.config.policies = {{name, *policy::check_parameters(spec, given, "", "")}};
-    const auto report = run_policies(loaded, registry, {});
-    ASSERT_TRUE(report) << report.error().text();
-    const observe::FillJobs& jobs = *report->policies.front().fillers.front().jobs;
+    const auto report = must(run_policies(loaded, registry, {}));
+    const observe::FillJobs& jobs = *report.policies.front().fillers.front().jobs;
     EXPECT_EQ(jobs.submitted, 3U) << name;
     EXPECT_EQ(jobs.finished, 3U) << name;
   }

@@ -7,6 +7,7 @@
 #include "sim/observe/summary.hpp"
 #include "sim/run/simulation.hpp"
 #include "sim/run/unmet_config.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -41,9 +42,7 @@ LoadedRun powered_run(const std::vector<FillerConfig>& fillers, const PowerConfi
 observe::PolicyResult alone(const LoadedRun& loaded, Duration usage = {}) {
   RunScenario scenario;
   scenario.usage.interval = usage;
-  auto result = Simulation(loaded, scenario).run();
-  EXPECT_TRUE(result) << (result ? "" : result.error().text());
-  return result ? *result : observe::PolicyResult{};
+  return must(Simulation(loaded, scenario).run());
 }
 
 // An iteration of 7 ms; A, B and C fill the GPU and draw 100 W, the collective sits on 20 of 100
@@ -243,15 +242,14 @@ TEST(GpuPower, WhatALimitCostsTheJobAloneIsItsShareOfTheUnlimitedRate) {
     loaded.config.duration = 1100ms;
     loaded.config.warmup = 100ms;
     loaded.config.policies = {choice("exclusive", registry)};
-    const auto report = run_policies(loaded, registry, {});
-    ASSERT_TRUE(report.has_value()) << report.error().text();
-    const auto& cost = report->baseline.power_limit;
+    const auto report = must(run_policies(loaded, registry, {}));
+    const auto& cost = report.baseline.power_limit;
     ASSERT_TRUE(cost.has_value());
     EXPECT_NEAR(cost->unlimited_iterations_per_s, 100, 1e-6);
     EXPECT_NEAR(cost->kept, 0.5, 1e-6);
     EXPECT_NEAR(cost->unlimited_w, 150, 1e-6);
     EXPECT_NEAR(cost->limited_w, 100, 1e-6);
-    EXPECT_NEAR(report->policies[0].training.normalised_to_alone.value_or(0), 1, 1e-12);
+    EXPECT_NEAR(report.policies[0].training.normalised_to_alone.value_or(0), 1, 1e-12);
   }
 }
 
@@ -259,9 +257,8 @@ TEST(GpuPower, WithoutALimitNothingIsSaidOfItsCost) {
   const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = powered_run({}, metered(10ms));
   loaded.config.policies = {choice("exclusive", registry)};
-  const auto report = run_policies(loaded, registry, {});
-  ASSERT_TRUE(report.has_value());
-  EXPECT_FALSE(report->baseline.power_limit.has_value());
+  const auto report = must(run_policies(loaded, registry, {}));
+  EXPECT_FALSE(report.baseline.power_limit.has_value());
 }
 
 // Powers are whole and times are whole: how often somebody looks changes nothing.
@@ -291,12 +288,11 @@ TEST(GpuPower, FillersRaisePowerAndTheirRequestsHaveAPrice) {
   const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = powered_run({offline("batch")}, metered(10ms));
   loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
-  auto report = run_policies(loaded, registry, {});
-  ASSERT_TRUE(report.has_value());
-  const auto exclusive = observe::power_of(report->policies[0]);
-  EXPECT_GT(observe::power_of(report->policies[1]).value().mean_w, exclusive.value().mean_w);
-  EXPECT_FALSE(observe::request_energy(report->policies[0].fillers[0]).has_value());
-  EXPECT_GT(observe::request_energy(report->policies[1].fillers[0]).value_or(0), 0);
+  auto report = must(run_policies(loaded, registry, {}));
+  const auto exclusive = observe::power_of(report.policies[0]);
+  EXPECT_GT(observe::power_of(report.policies[1]).value().mean_w, exclusive.value().mean_w);
+  EXPECT_FALSE(observe::request_energy(report.policies[0].fillers[0]).has_value());
+  EXPECT_GT(observe::request_energy(report.policies[1].fillers[0]).value_or(0), 0);
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <functional>
+#include <tuple>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,13 +19,13 @@
 namespace bubblesim::run {
 namespace {
 
+using testing::AllOf, testing::HasSubstr;
+
 observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& registry,
                              std::size_t threads) {
   RunOptions options;
   options.threads = threads;
-  auto report = run_policies(loaded, registry, options);
-  EXPECT_TRUE(report) << (report ? "" : report.error().text());
-  return report ? *report : observe::RunReport{};
+  return must(run_policies(loaded, registry, options));
 }
 
 class RunPolicies : public ::testing::Test {
@@ -248,12 +251,11 @@ TEST_F(RunPolicies, AnInterruptKeepsWhatIsDone) {
   EXPECT_FALSE(run_policies(loaded, registry, options));
   stop = false;
   options.when_stopped = WhenStopped::kKeepDone;
-  const auto report = run_policies(loaded, registry, options);
-  ASSERT_TRUE(report) << report.error().text();
-  ASSERT_EQ(report->policies.size(), 1U);
-  EXPECT_EQ(report->policies.front().policy, "exclusive");
-  EXPECT_EQ(report->policies.front().training.normalised_to_alone, 1.0);
-  EXPECT_EQ(report->interrupted, (std::vector<std::string>{"mps", "time_slicing"}));
+  const auto report = must(run_policies(loaded, registry, options));
+  ASSERT_EQ(report.policies.size(), 1U);
+  EXPECT_EQ(report.policies.front().policy, "exclusive");
+  EXPECT_EQ(report.policies.front().training.normalised_to_alone, 1.0);
+  EXPECT_EQ(report.interrupted, (std::vector<std::string>{"mps", "time_slicing"}));
 }
 
 TEST_F(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
@@ -291,6 +293,73 @@ TEST(RunSize, IsWhatWouldBeSimulatedAlone) {
   EXPECT_THAT(error_of(check_size(loaded)).text(), testing::HasSubstr("1.4e+08 requests"));
   RunOptions options;
   EXPECT_FALSE(run_policies(loaded, registry, options));
+}
+
+// What a policy may not decide ends the run with its name, the time and the reason.
+enum class Misdeed : std::uint8_t { kReleaseNothing, kNoSms, kNoSmsAtStart, kNoSlice, kNoClient };
+
+/// Behaves until its tick at 3 ms.
+class Rogue final : public policy::Policy {
+ public:
+  explicit Rogue(Misdeed misdeed) : misdeed_(misdeed) {}
+
+  policy::Sharing start(const policy::GpuInfo&, std::span<const policy::ClientInfo>) override {
+    if (misdeed_ != Misdeed::kNoSlice) return {};
+    return {program::SharingMode::kTimeSliced, Duration{0}, Duration{0}, false};
+  }
+  policy::ClientSharing share(const policy::ClientInfo&) override {
+    return {misdeed_ == Misdeed::kNoSmsAtStart ? 0U : 100U, 0};
+  }
+  std::optional<policy::Instant> next_tick() const override {
+    return done_ ? std::nullopt : std::optional<policy::Instant>(3ms);
+  }
+  void on_tick(policy::Instant, policy::Actions& actions) override {
+    done_ = true;
+    if (misdeed_ == Misdeed::kReleaseNothing) actions.release(ClientId{1});
+    if (misdeed_ == Misdeed::kNoSms) actions.set_sm_percentage(ClientId{1}, 101);
+    if (misdeed_ == Misdeed::kNoClient) actions.set_priority(ClientId{7}, 1);
+  }
+
+ private:
+  Misdeed misdeed_;
+  bool done_ = false;
+};
+
+using Maker = std::function<std::unique_ptr<policy::Policy>(const policy::ParameterSet&)>;
+
+std::string fault_of(Maker make) {
+  policy::PolicySpec spec;
+  spec.name = "rogue";
+  spec.make = std::move(make);
+  policy::Registry registry;
+  registry.add(spec);
+  LoadedRun loaded = small_run({offline("filler")});
+  loaded.config.policies = {{"rogue", {}}};
+  return error_of(run_policies(loaded, registry, {})).text();
+}
+
+std::string fault_of(Misdeed misdeed) {
+  return fault_of([misdeed](const policy::ParameterSet&) {
+    return std::make_unique<Rogue>(misdeed);
+  });
+}
+
+TEST(IllegalDecision, AFunctionThatMakesNoPolicy) {
+  EXPECT_THAT(fault_of([](const policy::ParameterSet&) { return nullptr; }),
+              HasSubstr("policy rogue: its library made no policy"));
+}
+
+TEST(IllegalDecision, EndsTheRunAndSaysWhatWasDone) {
+  for (const auto& [misdeed, when, what] :
+       {std::tuple{Misdeed::kReleaseNothing, "illegal decision at 3ms",
+                   "released client 1, which holds no launch"},
+        {Misdeed::kNoSms, "at 3ms", "101 % of SMs"},
+        {Misdeed::kNoClient, "at 3ms", "client 7"},
+        {Misdeed::kNoSmsAtStart, "at the start", "0 % of SMs"},
+        {Misdeed::kNoSlice, "", "a time slice of 0"}}) {
+    EXPECT_THAT(fault_of(misdeed),
+                AllOf(HasSubstr("policy rogue"), HasSubstr(when), HasSubstr(what)));
+  }
 }
 
 }  // namespace

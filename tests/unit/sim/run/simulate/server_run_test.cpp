@@ -6,6 +6,7 @@
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/model_filler.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -39,10 +40,9 @@ LoadedRun server_run(observe::FillerMode mode, const policy::Registry& registry)
   LoadedRun loaded = small_run({filler});
   loaded.config.duration = 2s;
   const auto device = hardware::find_gpu_spec("a100-40gb", kDeviceFolder);
-  auto made = load_model_filler(filler, *device, kDeviceFolder);
-  EXPECT_TRUE(made) << made.error().front().text();
-  loaded.fillers[0] = std::move(made->program);
-  loaded.servers.push_back(std::move(made->server));
+  auto made = must(load_model_filler(filler, *device, kDeviceFolder));
+  loaded.fillers[0] = std::move(made.program);
+  loaded.servers.push_back(std::move(made.server));
   for (const char* name : {"mps", "time_slicing", "specinf"}) {
     loaded.config.policies.push_back(choice(name, registry));
   }
@@ -351,10 +351,9 @@ LoadedRun split_run(observe::FillerMode mode, const policy::Registry& registry,
   }
   const auto device = hardware::find_gpu_spec("a100-40gb", kDeviceFolder);
   FillerConfig filler = loaded.config.fillers[0];
-  auto made = load_model_filler(filler, *device, kDeviceFolder);
-  EXPECT_TRUE(made) << made.error().front().text();
-  loaded.fillers[0] = std::move(made->program);
-  loaded.servers[0] = std::move(made->server);
+  auto made = must(load_model_filler(filler, *device, kDeviceFolder));
+  loaded.fillers[0] = std::move(made.program);
+  loaded.servers[0] = std::move(made.server);
   put_on(loaded, two_gpus({100e9}));
   return loaded;
 }

@@ -24,9 +24,7 @@ RunScenario with_fillers(const LoadedRun& loaded) {
 }
 
 observe::PolicyResult simulate(const LoadedRun& loaded, const RunScenario& scenario) {
-  auto result = Simulation(loaded, scenario).run();
-  EXPECT_TRUE(result) << (result ? "" : result.error().text());
-  return result ? *result : observe::PolicyResult{};
+  return must(Simulation(loaded, scenario).run());
 }
 
 observe::PolicyResult under(const std::string& policy, const LoadedRun& loaded) {
@@ -125,9 +123,8 @@ std::pair<Duration, std::uint64_t> beside_steps(double jitter_cv, double margin,
   values["step_margin"] = margin;
   values["looks"] = looks;
   loaded.config.policies = {{"freeride", policy::ParameterSet(std::move(values))}};
-  const auto report = run_policies(loaded, registry, {});
-  EXPECT_TRUE(report) << (report ? "" : report.error().text());
-  const observe::PolicyResult& result = report->policies[0];
+  const auto report = must(run_policies(loaded, registry, {}));
+  const observe::PolicyResult& result = report.policies[0];
   return {std::ranges::max(result.training.ranks.front().times), result.fillers[0].passes};
 }
 
@@ -274,11 +271,10 @@ TEST(Simulation, TrainingThatStandsStillIsAnErrorThatSaysWhatItWaitsFor) {
   scenario.policy = &jailer;
   scenario.parameters = &none;
   scenario.fillers = {0};
-  const auto result = Simulation(loaded, scenario).run();
-  ASSERT_TRUE(result) << result.error().text();
-  EXPECT_EQ(result->counters.count(kTrainingStoodStill.name), 2U);  // of two ranks
-  EXPECT_TRUE(result->counters.has_error());
-  EXPECT_THAT(result->training.stands_still,
+  const auto result = must(Simulation(loaded, scenario).run());
+  EXPECT_EQ(result.counters.count(kTrainingStoodStill.name), 2U);  // of two ranks
+  EXPECT_TRUE(result.counters.has_error());
+  EXPECT_THAT(result.training.stands_still,
               testing::HasSubstr("no iteration in 70ms on 2 of 2 GPUs; rank 0 waits for the "
                                  "policy to let a launch go on"));
 }

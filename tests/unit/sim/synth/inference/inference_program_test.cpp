@@ -27,8 +27,8 @@ TEST(InferenceProgram, APassIsTwoCopiesAndEveryKernel) {
   bert.batch = 4;
   bert.shape = OnePass{128, model::AttentionKernels::kFlash};
   const InferenceProgram made = program_of(bert);
-  const auto work = value(model::forward_work(bert.model, {}, bert.precision, 4, 128,
-                                              model::AttentionKernels::kFlash));
+  const auto work = must(model::forward_work(bert.model, {}, bert.precision, 4, 128,
+                                             model::AttentionKernels::kFlash));
   EXPECT_EQ(made.kernels, kernels_of(work));
   EXPECT_EQ(made.program.ops.size(), made.kernels + 2);
   EXPECT_EQ(calls(made.program, StepKind::kLaunch), made.kernels + 2);
@@ -73,10 +73,10 @@ TEST(InferenceProgram, ThePromptYieldsTheFirstTokenAndEachStepOneMore) {
   const InferenceProgram made = program_of(generation(64, 5));
   EXPECT_EQ(made.steps, 5U);
   EXPECT_EQ(calls(made.program, StepKind::kWaitOp), 5U);
-  const auto prompt = value(model::prefill_work(generation(64, 5).model, {},
-                                                model::Precision::kFp16, 1, 64));
-  const auto step = value(model::decode_work(generation(64, 5).model, {},
-                                             model::Precision::kFp16, 1, 64));
+  const auto prompt = must(model::prefill_work(generation(64, 5).model, {},
+                                               model::Precision::kFp16, 1, 64));
+  const auto step = must(model::decode_work(generation(64, 5).model, {},
+                                            model::Precision::kFp16, 1, 64));
   EXPECT_EQ(made.kernels, kernels_of(prompt) + 4 * kernels_of(step));
   EXPECT_EQ(calls(made.program, StepKind::kLaunch), made.kernels + 6);  // and 1 + 5 copies
 }
@@ -86,8 +86,8 @@ TEST(InferenceProgram, AGraphIsOneCallAStep) {
   const InferenceProgram graph = program_of(generation(64, 5, DecodeMode::kGraph));
   EXPECT_EQ(graph.program.ops.size(), eager.program.ops.size());
   EXPECT_EQ(device_time(graph.program), device_time(eager.program));
-  const auto prompt = value(model::prefill_work(generation(64, 5).model, {},
-                                                model::Precision::kFp16, 1, 64));
+  const auto prompt = must(model::prefill_work(generation(64, 5).model, {},
+                                               model::Precision::kFp16, 1, 64));
   // The request's copy, the prompt's kernels and its token's copy; then one call for each step.
   EXPECT_EQ(calls(graph.program, StepKind::kLaunch), 1 + kernels_of(prompt) + 1 + 4);
 }
@@ -151,7 +151,7 @@ TEST(InferenceProgram, RequestsThatCannotBeAreRefused) {
 TEST(InferenceTrace, HasABatchAnIterationAndTheInstancesMemory) {
   InferenceRequest bert = request("bert-base");
   bert.shape = OnePass{16, model::AttentionKernels::kFlash};
-  const auto trace = value(inference_trace(bert, 3));
+  const auto trace = must(inference_trace(bert, 3));
   ASSERT_EQ(trace.ranks.size(), 1U);
   const InferenceProgram made = program_of(bert);
   EXPECT_EQ(trace.ranks.front().device_ops.size(), 3 * made.program.ops.size());
@@ -165,7 +165,7 @@ TEST(InferenceTrace, HasABatchAnIterationAndTheInstancesMemory) {
 TEST(InferenceMemory, HoldsWeightsAndTheWholeBatchesCache) {
   InferenceRequest llama = generation(512, 64);
   llama.batch = 4;
-  const InstanceMemory memory = value(instance_memory(llama));
+  const InstanceMemory memory = must(instance_memory(llama));
   EXPECT_DOUBLE_EQ(memory.weights, 2 * 6738415616.0);
   // Keys and values of 32 layers, 4,096 wide, 2 bytes: 512 KiB a token.
   EXPECT_DOUBLE_EQ(memory.kv_cache, 4.0 * (512 + 64) * 524288);
@@ -178,7 +178,7 @@ TEST(InferenceMemory, TiedEmbeddingsAreThereOnce) {
   gpt.shape = OnePass{128, model::AttentionKernels::kFlash};
   gpt.precision = model::Precision::kFp32;
   // 774,030,080 parameters (GPT-2's own table says 774M).
-  EXPECT_DOUBLE_EQ(value(instance_memory(gpt)).weights, 4.0 * 774030080.0);
+  EXPECT_DOUBLE_EQ(must(instance_memory(gpt)).weights, 4.0 * 774030080.0);
 }
 
 TEST(InferenceMemory, ADraftModelHasWeightsAndACacheOfItsOwn) {
@@ -189,8 +189,8 @@ TEST(InferenceMemory, ADraftModelHasWeightsAndACacheOfItsOwn) {
   how.tree = model::chain(4);
   how.acceptance = 0.7;
   with.shape = Generation{512, 64, DecodeMode::kEager, how};
-  const InstanceMemory before = value(instance_memory(alone));
-  const InstanceMemory after = value(instance_memory(with));
+  const InstanceMemory before = must(instance_memory(alone));
+  const InstanceMemory after = must(instance_memory(with));
   EXPECT_GT(after.weights, before.weights + 2 * 60e6);
   EXPECT_LT(after.weights, before.weights + 2 * 75e6);
   // 4 drafted tokens in both caches; the draft's is 2 layers of 768: 6 KiB a token.

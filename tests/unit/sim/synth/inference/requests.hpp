@@ -13,15 +13,9 @@
 #include "sim/synth/inference_program.hpp"
 #include "sim/synth/synthesise.hpp"
 #include "sim/workload/step_program.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::synth {
-
-template <class T, class E>
-T value(tl::expected<T, E> result) {
-  if (result) return std::move(*result);
-  ADD_FAILURE();
-  return T{};
-}
 
 inline std::string configs(const std::string& folder) {
   return std::string(BUBBLESIM_SOURCE_DIR) + "/configs/" + folder;
@@ -30,9 +24,9 @@ inline std::string configs(const std::string& folder) {
 /// Every launch costs the host `host_time`, of which the call itself takes 1 us.
 inline InferenceRequest request(const std::string& model, Duration host_time = Duration{10'000}) {
   InferenceRequest out;
-  out.model = value(model::find_model(model, configs("models")));
-  out.gpu = value(hardware::find_gpu_spec("h100", configs("devices")));
-  out.efficiency = value(model::find_efficiency("h100", configs("efficiency")));
+  out.model = must(model::find_model(model, configs("models")));
+  out.gpu = must(hardware::find_gpu_spec("h100", configs("devices")));
+  out.efficiency = must(model::find_efficiency("h100", configs("efficiency")));
   out.software.launch_call = Duration{1'000};
   out.software.forward_gap = host_time - Duration{1'000};
   return out;
@@ -53,9 +47,7 @@ inline InferenceProgram program_of(const InferenceRequest& request) {
 }
 
 inline std::string fault_of(const InferenceRequest& request) {
-  const auto made = inference_program(request);
-  EXPECT_FALSE(made);
-  return made ? "" : made.error().text();
+  return error_of(inference_program(request)).text();
 }
 
 inline workload::StepTokens tokens_alone(const workload::StepProgram& program,
@@ -86,7 +78,7 @@ inline Duration device_time(const program::Program& program) {
 inline Duration time_of(const InferenceRequest& request) {
   workload::JobProgram job;
   job.ranks.push_back(program_of(request).program);
-  return value(time_alone(job, request.gpu)).time;
+  return must(time_alone(job, request.gpu)).time;
 }
 
 }  // namespace bubblesim::synth

@@ -41,7 +41,7 @@ network::Topology switched(std::uint32_t gpus = kGpus) {
 ServerPlan plan_of(const std::string& model, std::uint32_t tensor, std::uint32_t members,
                    DecodeMode decode = DecodeMode::kGraph) {
   InferenceRequest request = generation(1, 1, decode);
-  request.model = value(model::find_model(model, configs("models")));
+  request.model = must(model::find_model(model, configs("models")));
   request.precision = model::Precision::kBf16;
   request.software.launch_call = request.software.forward_gap = Duration{};
   request.gpu.stream_gap = Duration{};
@@ -52,7 +52,7 @@ ServerPlan plan_of(const std::string& model, std::uint32_t tensor, std::uint32_t
   settings.cache = CacheBlocks{2000};
   settings.tensor = tensor;
   settings.members = members;
-  return value(plan_server(request, settings));
+  return must(plan_server(request, settings));
 }
 
 /// LLaMA2-7B over two GPUs.
@@ -132,7 +132,7 @@ class ServerGpus {
   void add_gpu(std::uint32_t i, workload::RunObserver* observer) {
     workload::MachineGpu& gpu = machine_.add_gpu();
     const ServerMeetings meetings{tensor_[i / plan_.split.tensor].get(), experts_.get()};
-    programs_.push_back(value(ServerProgram::make(plan_, meetings)));
+    programs_.push_back(must(ServerProgram::make(plan_, meetings)));
     workload::RunSetup setup;
     setup.repeat = workload::Repeat::kOnePass;
     setup.rendezvous = machine_.network();
@@ -165,7 +165,7 @@ struct WithoutExchanges {
 
 WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::ScheduledStep& step,
                                    workload::StepTokens tokens) {
-  const auto program = value(ServerProgram::make(plan));
+  const auto program = must(ServerProgram::make(plan));
   workload::Machine machine(plan.request.gpu);
   End end;
   workload::RunSetup setup;
@@ -186,7 +186,7 @@ WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Schedu
 }
 
 WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::ScheduledStep& step) {
-  return without_exchanges(plan, step, tokens_alone(*value(ServerProgram::make(plan)), step));
+  return without_exchanges(plan, step, tokens_alone(*must(ServerProgram::make(plan)), step));
 }
 
 step_cost::ServerLayout layout_of(const ServerPlan& plan) {
@@ -203,9 +203,9 @@ TEST(ServerOverGpus, EachGpuHasItsPartOfWeightsAndCache) {
   EngineSettings settings;
   settings.scheduler.max_model_len = 4096;
   settings.cache = CacheBlocks{1000};
-  const ServerPlan whole = value(plan_server(request, settings));
+  const ServerPlan whole = must(plan_server(request, settings));
   settings.tensor = 4;
-  const ServerPlan split = value(plan_server(request, settings));
+  const ServerPlan split = must(plan_server(request, settings));
   EXPECT_EQ(split.gpus(), 4U);
   EXPECT_EQ(4 * split.memory.kv_cache, whole.memory.kv_cache);
   EXPECT_NEAR(4 * split.memory.weights, whole.memory.weights, 1e-3 * whole.memory.weights);

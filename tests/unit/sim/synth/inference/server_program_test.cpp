@@ -25,11 +25,11 @@ EngineSettings engine_settings() {
 ServerPlan plan_of(DecodeMode decode, Duration step_host = {}) {
   InferenceRequest request = generation(1, 1, decode);
   request.step_host = step_host;
-  return value(plan_server(request, engine_settings()));
+  return must(plan_server(request, engine_settings()));
 }
 
 std::unique_ptr<ServerProgram> server_of(const ServerPlan& plan) {
-  return value(ServerProgram::make(plan));
+  return must(ServerProgram::make(plan));
 }
 
 serving::ScheduledStep step_of(const std::vector<serving::StepSequence>& sequences) {
@@ -73,7 +73,7 @@ std::vector<std::pair<std::string, Duration>> iteration_of(
     const ServerPlan& plan, const std::vector<model::SequenceState>& sequences) {
   PassWriter passes(plan.request);
   const auto work =
-      value(model::iteration_work(plan.request.model, {}, plan.request.precision, sequences));
+      must(model::iteration_work(plan.request.model, {}, plan.request.precision, sequences));
   EXPECT_TRUE(passes.pass(work, DecodeMode::kEager));
   return kernels_of(passes.writer().finish(), 0);
 }
@@ -90,10 +90,10 @@ TEST(ServerProgram, AMixedStepHasTheKernelsOfTheModelsIteration) {
 ServerPlan drafting_plan(DecodeMode decode = DecodeMode::kEager) {
   InferenceRequest request = generation(1, 1, decode);
   std::get<Generation>(request.shape).speculation = DraftSpeculation{
-      value(model::find_model("llama-68m", configs("models"))), model::chain(3), 0};
+      must(model::find_model("llama-68m", configs("models"))), model::chain(3), 0};
   EngineSettings settings = engine_settings();
   settings.scheduler.speculation = {3, serving::independent_acceptance(3, 0.6)};
-  return value(plan_server(request, settings));
+  return must(plan_server(request, settings));
 }
 
 /// The draft model's iteration, as iteration_of().
@@ -133,8 +133,8 @@ TEST(ServerProgram, ADraftModelRunsOnceForEachDraftedToken) {
   model::IterationSums sums = sums_of(step_of({check_at(700), check_at(31)}), {8, 8});
   EXPECT_EQ(sums.rows, 8U);
   PassWriter passes(plan.request);
-  ASSERT_TRUE(passes.pass(value(model::summed_iteration_work(plan.request.model, {},
-                                                             plan.request.precision, sums)),
+  ASSERT_TRUE(passes.pass(must(model::summed_iteration_work(plan.request.model, {},
+                                                            plan.request.precision, sums)),
                           DecodeMode::kEager));
   const auto verify = kernels_of(passes.writer().finish(), 0);
   EXPECT_TRUE(std::equal(verify.begin(), verify.end(), kernels.begin() + drafts, kernels.end()));
@@ -233,7 +233,7 @@ ServerPlan swapping_plan(serving::SwapTiming timing) {
   settings.scheduler.preemption = serving::CachePreemption::kSwap;
   settings.scheduler.swap_timing = timing;
   settings.host_cache = Bytes{8'000'000'000};
-  return value(plan_server(generation(1, 1, DecodeMode::kEager), settings));
+  return must(plan_server(generation(1, 1, DecodeMode::kEager), settings));
 }
 
 /// 100 blocks out in 3 copies of each layer's keys, and of its values.
@@ -276,7 +276,7 @@ TEST(ServerProgram, BesideTheStepTheyAreCopiedOnAStreamOfTheirOwn) {
 TEST(ServerPlan, APromptGoesOverTheLinkByItsBytesAndItsWrites) {
   EngineSettings settings = engine_settings();
   settings.prefill = PrefillSplit{1, {25e9}, std::chrono::microseconds{5}, KvWrites::kContiguous};
-  ServerPlan plan = value(plan_server(generation(1, 1), settings));
+  ServerPlan plan = must(plan_server(generation(1, 1), settings));
   EXPECT_EQ(handover_time(plan, 100), Duration{2'348'810 + 5'000});
   plan.prefill->writes = KvWrites::kBlocks;  // keys and values of 32 layers: 448 writes
   EXPECT_EQ(handover_time(plan, 100), Duration{2'348'810 + 448 * 5'000});
@@ -286,7 +286,7 @@ TEST(ServerPlan, TheCacheHasWhatTheShareOfMemoryLeaves) {
   InferenceRequest request = generation(1, 1);
   EngineSettings settings = engine_settings();
   settings.cache = MemoryShare{0.5};
-  const ServerPlan plan = value(plan_server(request, settings));
+  const ServerPlan plan = must(plan_server(request, settings));
   const double gpu = static_cast<double>(request.gpu.memory.value);
   constexpr double kBlock = 16 * 524288.0;
   EXPECT_EQ(plan.scheduler.kv_blocks,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sim/synth/plan_file.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
 
 namespace bubblesim::synth {
@@ -91,14 +92,12 @@ TEST(ExpertRouting, WhatCannotBePlacedIsRefused) {
 }
 
 TEST(ExpertRouting, APlanTakesItsLoadFromIt) {
-  const auto plan = parse_plan(
-      R"({"global_batch": 4, "data": 4, "expert": 4, "routing": {"zipf": 1}})", "p");
-  ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(plan->routing.value().zipf, 1);
-  const auto both = parse_plan(
-      R"({"global_batch": 4, "expert_load": 2, "routing": {"shares": [1]}})", "p");
-  ASSERT_FALSE(both.has_value());
-  EXPECT_THAT(both.error().front().text(), HasSubstr("/expert_load: found beside \"routing\""));
+  const auto plan = must(parse_plan(
+      R"({"global_batch": 4, "data": 4, "expert": 4, "routing": {"zipf": 1}})", "p"));
+  EXPECT_EQ(plan.routing.value().zipf, 1);
+  const auto both = error_of(parse_plan(
+      R"({"global_batch": 4, "expert_load": 2, "routing": {"shares": [1]}})", "p"));
+  EXPECT_THAT(both.front().text(), HasSubstr("/expert_load: found beside \"routing\""));
 }
 
 std::string write_shares(const std::string& text) {
@@ -122,9 +121,8 @@ TEST(ExpertRouting, CountsMayStandInATableBesideThePlan) {
   const std::string folder = testing::TempDir();
   std::ofstream(folder + "plan.json")
       << R"({"global_batch": 4, "routing": {"shares": "skew.csv"}})";
-  const auto plan = read_plan_file(folder + "plan.json");
-  ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(read_shares(plan->routing->shares_csv.value())->size(), 4U);
+  const auto plan = must(read_plan_file(folder + "plan.json"));
+  EXPECT_EQ(read_shares(plan.routing->shares_csv.value())->size(), 4U);
 }
 
 TEST(ExpertRouting, FaultsOfATableNameFileAndLine) {
@@ -140,9 +138,8 @@ TEST(ExpertRouting, FaultsOfATableNameFileAndLine) {
 TEST(ExpertRouting, AModelWithoutExpertsHasNoneToPlace) {
   JobRequest request = tiny_job();
   request.plan.routing = zipf(1);
-  const auto plan = plan_job(request);
-  ASSERT_FALSE(plan.has_value());
-  EXPECT_THAT(plan.error().front().text(), HasSubstr("/routing: linear layers has no experts"));
+  const auto plan = error_of(plan_job(request));
+  EXPECT_THAT(plan.front().text(), HasSubstr("/routing: linear layers has no experts"));
 }
 
 model::ModelSpec mixture() {
@@ -270,9 +267,8 @@ TEST(ExpertRouting, AKnownLoadIsTheFirstRanksOfEachGroup) {
   EXPECT_EQ(plan.own_kind(1, plan.grid.place(1)), plan.own_kind(1, plan.grid.place(3)));
   EXPECT_NE(plan.own_kind(1, plan.grid.place(1)), plan.kind_of(1));
   request.plan.expert_load = 4.5;
-  const auto refused = plan_job(request);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_THAT(refused.error().front().text(),
+  const auto refused = error_of(plan_job(request));
+  EXPECT_THAT(refused.front().text(),
               HasSubstr("/expert_load: found 4.5; expected at most \"expert\", 4"));
 }
 
@@ -281,9 +277,8 @@ TEST(ExpertRouting, ATableIsReadWhenTheJobIsPlanned) {
   table.shares_csv = write_shares("share\n4\n4\n2\n2\n1\n1\n1\n1\n");
   EXPECT_THAT(plan_of(mixture_job(table)).expert_loads, testing::ElementsAre(2, 1, 0.5, 0.5));
   table.shares_csv = write_shares("share\n4\n");
-  const auto refused = plan_job(mixture_job(table));
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_THAT(refused.error().front().text(), HasSubstr("/routing/shares: found 1 values"));
+  const auto refused = error_of(plan_job(mixture_job(table)));
+  EXPECT_THAT(refused.front().text(), HasSubstr("/routing/shares: found 1 values"));
 }
 
 // A rank whose experts get nothing launches what costs next to nothing.

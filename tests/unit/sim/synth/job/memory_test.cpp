@@ -7,6 +7,7 @@
 #include "sim/network/topology.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/rank_memory.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
 
 namespace bubblesim::synth {
@@ -343,17 +344,15 @@ TEST(ZeroPlus, ASecondCopyLiesInsideANodeOrOnWholeNodes) {
 }
 
 TEST(ZeroPlus, KeysAreReadAndMayBeLeftOut) {
-  const auto with = parse_plan(R"({"global_batch": 16, "data": 16, "sharding": "parameters",
-      "parameters": {"primary": 16, "secondary": 8}, "gradients": {"element_bytes": 0.5}})", "p");
-  ASSERT_TRUE(with.has_value());
-  EXPECT_EQ(with->parameters.primary, 16U);
-  EXPECT_EQ(with->parameters.secondary, 8U);
-  EXPECT_EQ(with->parameters.element_bytes, 2);
-  EXPECT_EQ(with->gradients.element_bytes, 0.5);
-  const auto without = parse_plan(R"({"global_batch": 1})", "p");
-  ASSERT_TRUE(without.has_value());
-  EXPECT_EQ(without->parameters.secondary, 0U);
-  EXPECT_EQ(without->parameters.element_bytes, 0);
+  const auto with = must(parse_plan(R"({"global_batch": 16, "data": 16, "sharding": "parameters",
+      "parameters": {"primary": 16, "secondary": 8}, "gradients": {"element_bytes": 0.5}})", "p"));
+  EXPECT_EQ(with.parameters.primary, 16U);
+  EXPECT_EQ(with.parameters.secondary, 8U);
+  EXPECT_EQ(with.parameters.element_bytes, 2);
+  EXPECT_EQ(with.gradients.element_bytes, 0.5);
+  const auto without = must(parse_plan(R"({"global_batch": 1})", "p"));
+  EXPECT_EQ(without.parameters.secondary, 0U);
+  EXPECT_EQ(without.parameters.element_bytes, 0);
 }
 
 }  // namespace

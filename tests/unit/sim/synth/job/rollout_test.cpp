@@ -9,6 +9,7 @@
 #include "sim/synth/rank_memory.hpp"
 #include "sim/synth/rollout.hpp"
 #include "sim/workload/lone_job.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
 
 namespace bubblesim::synth {
@@ -206,9 +207,8 @@ TEST(Rollout, ACacheThatIsFullMakesResponsesWait) {
   // What 40 responses of at most 400 tokens need, four at a time and more while they are short.
   EXPECT_GT(rollout_steps(request, 0, 0).size(), 1200U);
   request.plan.rollout->kv_cache = Bytes{20 * 16 * 2 * 2 * 1024 * 2};
-  const auto small = rollout_scheduler(request);
-  ASSERT_FALSE(small);
-  EXPECT_THAT(small.error().text(), HasSubstr("a cache of 20 blocks; expected 25"));
+  const auto small = error_of(rollout_scheduler(request));
+  EXPECT_THAT(small.text(), HasSubstr("a cache of 20 blocks; expected 25"));
 }
 
 /// Two replicas that train, two GPUs that generate for them.
@@ -319,9 +319,8 @@ TEST(Rollout, JobsThatTakeTurnsSayWhatThatTakes) {
     return parse_plan(R"({"global_batch": 4, "rollout": {"prompt_tokens": 1, "mean_tokens": 1,
         "cv": 1, "most_tokens": 1, "generators": 4)" + keys + "}}", "p");
   };
-  const auto unsaid = with_jobs(R"(, "jobs": 2)");
-  ASSERT_FALSE(unsaid.has_value());
-  EXPECT_THAT(unsaid.error().front().text(), HasSubstr("/rollout/switch: missing beside \"jobs\""));
+  const auto unsaid = error_of(with_jobs(R"(, "jobs": 2)"));
+  EXPECT_THAT(unsaid.front().text(), HasSubstr("/rollout/switch: missing beside \"jobs\""));
   EXPECT_TRUE(with_jobs(R"(, "jobs": 2, "switch": "0ns")").has_value());
   EXPECT_TRUE(with_jobs(R"(, "jobs": 1)").has_value());
 }

@@ -3,11 +3,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "sim/observe/report.hpp"
 #include "sim/validate/match_reports.hpp"
 #include "sim/validate/measured_summary.hpp"
+#include "tests/fault.hpp"
+#include "tests/temp_folder.hpp"
 #include "tests/unit/sim/observe/sample_report.hpp"
 #include "tests/unit/sim/validate/measured/sample_figures.hpp"
 
@@ -18,22 +19,12 @@ namespace fs = std::filesystem;
 
 class ReportFolder : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = testing::TempDir() + "report_folder_" + std::to_string(getpid()) + "_" +
-            testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  void put(const std::string& name, const std::string& text) const {
-    fs::create_directories(fs::path(root_ + "/" + name).parent_path());
-    std::ofstream(root_ + "/" + name) << text;
-  }
+  void put(const std::string& name, const std::string& text) const { temp_.write(name, text); }
   static std::string report(const std::string& config) {
     return R"({"config": ")" + config + R"(", "policies": []})";
   }
-  std::string root_;
+  const TempFolder temp_;
+  const std::string root_ = temp_.path();
 };
 
 TEST_F(ReportFolder, FilesOfAFolderAndConfigAreRepetitions) {
@@ -41,28 +32,25 @@ TEST_F(ReportFolder, FilesOfAFolderAndConfigAreRepetitions) {
   put("a/results-2.json", report("a"));
   put("b/results.json", "[" + report("x") + "," + report("y") + "]");
   put("b/errors.json", "no report");
-  const auto groups = find_reports(root_);
-  ASSERT_TRUE(groups) << groups.error().front().text();
-  ASSERT_EQ(groups->size(), 3U);
-  EXPECT_EQ((*groups)[0].folder, "a");
-  EXPECT_EQ((*groups)[0].repetitions.size(), 2U);
-  EXPECT_EQ((*groups)[1].config, "x");
-  EXPECT_EQ((*groups)[2].config, "y");
+  const auto groups = must(find_reports(root_));
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0].folder, "a");
+  EXPECT_EQ(groups[0].repetitions.size(), 2U);
+  EXPECT_EQ(groups[1].config, "x");
+  EXPECT_EQ(groups[2].config, "y");
 }
 
 TEST_F(ReportFolder, AFileMayBeGivenByAnyName) {
   put("run.json", report("a"));
-  const auto groups = find_reports(root_ + "/run.json");
-  ASSERT_TRUE(groups);
-  EXPECT_EQ(groups->front().folder, "");
+  const auto groups = must(find_reports(root_ + "/run.json"));
+  EXPECT_EQ(groups.front().folder, "");
 }
 
 TEST_F(ReportFolder, FaultsOfAllFilesAreReported) {
   put("a/results.json", "{");
   put("b/results.json", "{}");
-  const auto groups = find_reports(root_);
-  ASSERT_FALSE(groups);
-  EXPECT_GE(groups.error().size(), 2U);
+  const auto groups = error_of(find_reports(root_));
+  EXPECT_GE(groups.size(), 2U);
   fs::remove_all(root_ + "/a");
   fs::remove_all(root_ + "/b");
   EXPECT_FALSE(find_reports(root_)) << "an empty folder";
@@ -173,10 +161,9 @@ std::string refusal(const std::string& text) {
 
 TEST(ReportReader, ReadsBackWhatARunWrites) {
   const observe::RunReport report = observe::sample_report();
-  const auto read = parse_reports(observe::report_json(report), "r.json");
-  ASSERT_TRUE(read) << read.error().front().text();
-  ASSERT_EQ(read->size(), 1U);
-  const ReportFigures& it = read->front();
+  const auto read = must(parse_reports(observe::report_json(report), "r.json"));
+  ASSERT_EQ(read.size(), 1U);
+  const ReportFigures& it = read.front();
   EXPECT_EQ(it.config, report.config);
   EXPECT_EQ(it.device, report.device);
   ASSERT_EQ(it.policies.size(), report.policies.size());
@@ -199,13 +186,12 @@ TEST(ReportReader, ReadsBackWhatARunWrites) {
 
 TEST(ReportReader, FewUnfinishedRequestsHardlyMoveAPercentile) {
   // 5 of 1000 had not ended: 0.5 %. p95 may be off by a fifth of 5 % = 1 %, p99 by 0.2 %.
-  const auto read = parse_reports(
+  const auto read = must(parse_reports(
       R"({"config": "a", "policies": [{"policy": "mps", "fillers": [{"name": "f", "latency": {
           "samples_completed": 995, "samples_unfinished": 5,
           "p95": {"value_ns": 5000000, "lower_bound": true},
-          "p99": {"value_ns": 6000000, "lower_bound": true}}}]}]})", "r.json");
-  ASSERT_TRUE(read);
-  const auto& latency = read->front().policies.front().fillers.front().latency;
+          "p99": {"value_ns": 6000000, "lower_bound": true}}}]}]})", "r.json"));
+  const auto& latency = read.front().policies.front().fillers.front().latency;
   EXPECT_FALSE(latency[1]->lower_bound);
   EXPECT_TRUE(latency[2]->lower_bound);
 }
@@ -216,31 +202,28 @@ TEST(ReportReader, AMeasuredReportSaysWhereAndWhen) {
   report.measured->place = "fake";
   report.measured->date = "2026-11-22T10:00:00Z";
   report.measured->driver = "580.1";
-  const auto read = parse_reports(observe::report_json(report), "r.json");
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->front().measured, "fake, 2026-11-22T10:00:00Z, driver 580.1");
+  const auto read = must(parse_reports(observe::report_json(report), "r.json"));
+  EXPECT_EQ(read.front().measured, "fake, 2026-11-22T10:00:00Z, driver 580.1");
 }
 
 TEST(ReportReader, AListHoldsSeveralReports) {
-  const auto read = parse_reports(R"([{"config": "a", "policies": []},
-                                      {"config": "b", "policies": []}])", "r.json");
-  ASSERT_TRUE(read);
-  ASSERT_EQ(read->size(), 2U);
-  EXPECT_EQ((*read)[1].config, "b");
-  EXPECT_EQ((*read)[1].place, "r.json#/1");
+  const auto read = must(parse_reports(R"([{"config": "a", "policies": []},
+                                           {"config": "b", "policies": []}])", "r.json"));
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_EQ(read[1].config, "b");
+  EXPECT_EQ(read[1].place, "r.json#/1");
 }
 
 TEST(ReportReader, WhatIsNotMeasuredIsMissingAndNotZero) {
-  const auto read = parse_reports(
+  const auto read = must(parse_reports(
       R"({"config": "a", "policies": [{"policy": "mps",
           "training": {"iteration_mean_ns": 0},
-          "fillers": [{"name": "f", "requests_per_s": null, "latency": null}]}]})", "r.json");
-  ASSERT_TRUE(read);
-  const PolicyFigures& policy = read->front().policies.front();
+          "fillers": [{"name": "f", "requests_per_s": null, "latency": null}]}]})", "r.json"));
+  const PolicyFigures& policy = read.front().policies.front();
   EXPECT_FALSE(policy.iteration_ms) << "no iteration finished";
   EXPECT_FALSE(policy.fillers.front().requests_per_s);
   EXPECT_FALSE(policy.fillers.front().latency[0]);
-  EXPECT_FALSE(read->front().alone_iteration_ms);
+  EXPECT_FALSE(read.front().alone_iteration_ms);
 }
 
 TEST(ReportReader, FaultsNameTheirPlace) {

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
+#include <vector>
 
 namespace bubblesim::workload {
 namespace {
@@ -18,37 +20,41 @@ Result<RecordedArrivals> azure(const std::string& lines) {
                         ArrivalFormat::kAzure, "trace.csv");
 }
 
-TEST(ArrivalFile, AzureTimesCountFromTheFirstArrival) {
-  const auto arrivals = azure(
-      "2023-11-16 18:15:46.6805900,374,44\r\n2023-11-16 18:15:50.9951690,396,109\r\n");
-  ASSERT_TRUE(arrivals) << arrivals.error().text();
-  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, Duration{4'314'579'000}));
-  EXPECT_TRUE(arrivals->counters.empty());
-}
-
-TEST(ArrivalFile, SplitwiseFindsItsColumn) {
-  const auto arrivals = parse_arrivals("tokens,arrived_at\n5,1.5\n6,1.75\n",
-                                       ArrivalFormat::kSplitwise, "trace.csv");
-  ASSERT_TRUE(arrivals) << arrivals.error().text();
-  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, milliseconds{250}));
-}
-
-TEST(ArrivalFile, MooncakeTimesAreMilliseconds) {
-  const auto arrivals = parse_arrivals(
-      "{\"timestamp\": 3000, \"hash_ids\": [1, {\"timestamp\": 9}]}\n\n"
-      "{\"input_length\": 7, \"timestamp\": 3012.5}\n",
-      ArrivalFormat::kMooncake, "trace.jsonl");
-  ASSERT_TRUE(arrivals) << arrivals.error().text();
-  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, Duration{12'500'000}));
-}
-
-TEST(ArrivalFile, BundleTimesAreSeconds) {
-  const auto arrivals = parse_arrivals(
-      "{\"arrival_time\": 1787267980.25, \"input_toks\": 7}\n{\"arrival_time\": 1787267981.0}\n",
-      ArrivalFormat::kBundle, "requests.jsonl");
-  ASSERT_TRUE(arrivals) << arrivals.error().text();
-  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, milliseconds{750}));
-  EXPECT_TRUE(arrivals->lengths.empty());
+TEST(ArrivalFile, TimesOfEachFormatCountFromTheFirstArrival) {
+  struct Case {
+    ArrivalFormat format;
+    const char* text;
+    std::vector<Duration> offsets;
+  };
+  for (const Case& file : {
+           Case{ArrivalFormat::kAzure,
+                "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\r\n"
+                "2023-11-16 18:15:50.9951690,396,109\r\n",
+                {Duration{0}, Duration{4'314'579'000}}},
+           {ArrivalFormat::kSplitwise, "tokens,arrived_at\n5,1.5\n6,1.75\n",
+            {Duration{0}, milliseconds{250}}},
+           {ArrivalFormat::kMooncake,  // milliseconds
+            "{\"timestamp\": 3000, \"hash_ids\": [1, {\"timestamp\": 9}]}\n\n"
+            "{\"input_length\": 7, \"timestamp\": 3012.5}\n",
+            {Duration{0}, Duration{12'500'000}}},
+           {ArrivalFormat::kBundle,  // seconds
+            "{\"arrival_time\": 1787267980.25, \"input_toks\": 7}\n"
+            "{\"arrival_time\": 1787267981.0}\n",
+            {Duration{0}, milliseconds{750}}},
+           {ArrivalFormat::kGaps, "[0.031, 0.012, 1e-3]",
+            {milliseconds{31}, milliseconds{43}, milliseconds{44}}},
+           // Every digit down to a nanosecond.
+           {ArrivalFormat::kQueries,
+            R"({"version": {"timestamp": 3}, "queries": [
+                {"id": 0, "timestamp": 0.0},
+                {"id": 1, "options": {"timestamp": 8}, "timestamp": 0.023056019997596742}]})",
+            {Duration{0}, Duration{23'056'019}}}}) {
+    SCOPED_TRACE(file.text);
+    const auto arrivals = must(parse_arrivals(file.text, file.format, "trace"));
+    EXPECT_EQ(arrivals.offsets, file.offsets);
+    EXPECT_TRUE(arrivals.counters.empty());
+    EXPECT_TRUE(arrivals.lengths.empty());
+  }
 }
 
 /// "prompt/output" of each request, with hashes behind if there are some.
@@ -63,68 +69,49 @@ std::string lengths_of(const Result<RecordedArrivals>& arrivals) {
   return text;
 }
 
-TEST(ArrivalFile, LengthsOfEachFormatAreReadWhereTheyAreAskedFor) {
-  EXPECT_EQ(lengths_of(parse_arrivals("TIMESTAMP,ContextTokens,GeneratedTokens\n"
-                                      "2023-11-16 18:15:46.6805900,374,44\n",
-                                      ArrivalFormat::kAzure, "t", Lengths::kRead)),
-            "374/44;");
-  EXPECT_EQ(lengths_of(parse_arrivals("arrived_at,num_prefill_tokens,num_decode_tokens\n"
-                                      "0.5,396.0,109\n",
-                                      ArrivalFormat::kSplitwise, "t", Lengths::kRead)),
-            "396/109;");
-  EXPECT_EQ(lengths_of(parse_arrivals("request_id,timestamp,input_tokens,output_tokens\n"
-                                      "0,2.25,1204,310\n",
-                                      ArrivalFormat::kServegen, "t", Lengths::kRead)),
-            "1204/310;");
-  EXPECT_EQ(lengths_of(parse_arrivals("{\"timestamp\": 0, \"input_length\": 700, "
-                                      "\"output_length\": 5, \"hash_ids\": [0, 14]}\n",
-                                      ArrivalFormat::kMooncake, "t", Lengths::kRead)),
-            "700/5 #0 #14;");
-  EXPECT_EQ(lengths_of(parse_arrivals("{\"arrival_time\": 3, \"input_toks\": 7, "
-                                      "\"output_toks\": 8, \"more\": {\"input_toks\": 9}}\n",
-                                      ArrivalFormat::kBundle, "t", Lengths::kRead)),
-            "7/8;");
+Result<RecordedArrivals> with_lengths(ArrivalFormat format, const std::string& text) {
+  return parse_arrivals(text, format, "t", Lengths::kRead);
 }
 
-TEST(ArrivalFile, LengthsStayWithTheirRequestWhereTimesAreSorted) {
-  const auto arrivals = parse_arrivals(
-      "arrived_at,num_prefill_tokens,num_decode_tokens\n3,30,1\n1,10,1\n3,31,1\n",
-      ArrivalFormat::kSplitwise, "t", Lengths::kRead);
-  EXPECT_EQ(lengths_of(arrivals), "10/1;30/1;31/1;");
+TEST(ArrivalFile, LengthsOfEachFormatAreReadWhereTheyAreAskedFor) {
+  for (const auto& [format, text, lengths] :
+       {std::tuple{ArrivalFormat::kAzure,
+                   "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n",
+                   "374/44;"},
+        {ArrivalFormat::kSplitwise,
+         "arrived_at,num_prefill_tokens,num_decode_tokens\n0.5,396.0,109\n", "396/109;"},
+        // They stay with their request where times are sorted.
+        {ArrivalFormat::kSplitwise,
+         "arrived_at,num_prefill_tokens,num_decode_tokens\n3,30,1\n1,10,1\n3,31,1\n",
+         "10/1;30/1;31/1;"},
+        {ArrivalFormat::kServegen,
+         "request_id,timestamp,input_tokens,output_tokens\n0,2.25,1204,310\n", "1204/310;"},
+        {ArrivalFormat::kMooncake,
+         "{\"timestamp\": 0, \"input_length\": 700, \"output_length\": 5, "
+         "\"hash_ids\": [0, 14]}\n",
+         "700/5 #0 #14;"},
+        {ArrivalFormat::kBundle,
+         "{\"arrival_time\": 3, \"input_toks\": 7, \"output_toks\": 8, "
+         "\"more\": {\"input_toks\": 9}}\n",
+         "7/8;"}}) {
+    EXPECT_EQ(lengths_of(with_lengths(format, text)), lengths);
+  }
 }
 
 TEST(ArrivalFile, AnEmptyOutputIsOneTokenAndCounted) {
-  const auto arrivals = parse_arrivals("arrived_at,num_prefill_tokens,num_decode_tokens\n3,30,0\n",
-                                       ArrivalFormat::kSplitwise, "t", Lengths::kRead);
+  const auto arrivals = with_lengths(
+      ArrivalFormat::kSplitwise, "arrived_at,num_prefill_tokens,num_decode_tokens\n3,30,0\n");
   EXPECT_EQ(lengths_of(arrivals), "30/1;");
   EXPECT_EQ(arrivals->counters.count("request_lengths_raised"), 1U);
 }
 
 TEST(ArrivalFile, LengthsThatAreNotThereAreAFault) {
-  EXPECT_THAT(lengths_of(parse_arrivals("arrived_at\n3\n", ArrivalFormat::kSplitwise, "t",
-                                        Lengths::kRead)),
+  EXPECT_THAT(lengths_of(with_lengths(ArrivalFormat::kSplitwise, "arrived_at\n3\n")),
               HasSubstr("expected a column num_prefill_tokens"));
-  EXPECT_THAT(lengths_of(parse_arrivals("{\"timestamp\": 3}\n", ArrivalFormat::kMooncake, "t",
-                                        Lengths::kRead)),
+  EXPECT_THAT(lengths_of(with_lengths(ArrivalFormat::kMooncake, "{\"timestamp\": 3}\n")),
               HasSubstr("line 1: found \"\" for \"input_length\""));
-  EXPECT_THAT(lengths_of(parse_arrivals("[1]", ArrivalFormat::kGaps, "t", Lengths::kRead)),
+  EXPECT_THAT(lengths_of(with_lengths(ArrivalFormat::kGaps, "[1]")),
               HasSubstr("arrival times alone"));
-}
-
-TEST(ArrivalFile, GapsAddUp) {
-  const auto arrivals = parse_arrivals("[0.031, 0.012, 1e-3]", ArrivalFormat::kGaps, "gaps.json");
-  ASSERT_TRUE(arrivals) << arrivals.error().text();
-  EXPECT_THAT(arrivals->offsets, ElementsAre(milliseconds{31}, milliseconds{43}, milliseconds{44}));
-}
-
-TEST(ArrivalFile, QueriesKeepEveryDigitDownToANanosecond) {
-  const auto arrivals = parse_arrivals(
-      R"({"version": {"timestamp": 3}, "queries": [
-          {"id": 0, "timestamp": 0.0},
-          {"id": 1, "options": {"timestamp": 8}, "timestamp": 0.023056019997596742}]})",
-      ArrivalFormat::kQueries, "trace.json");
-  ASSERT_TRUE(arrivals) << arrivals.error().text();
-  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, Duration{23'056'019}));
 }
 
 TEST(ArrivalFile, TimesOutOfOrderAreSortedAndCounted) {
@@ -153,10 +140,9 @@ TEST(ArrivalFile, MoreThanAHundredthDamagedIsAFaultWithTheFirstLine) {
 }
 
 TEST(ArrivalFile, CutOffLastLineIsDroppedAndCounted) {
-  const auto arrivals = azure("2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:1");
-  ASSERT_TRUE(arrivals) << arrivals.error().text();
-  EXPECT_EQ(arrivals->offsets.size(), 1U);
-  EXPECT_EQ(arrivals->counters.count("arrival_lines_truncated"), 1U);
+  const auto arrivals = must(azure("2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:1"));
+  EXPECT_EQ(arrivals.offsets.size(), 1U);
+  EXPECT_EQ(arrivals.counters.count("arrival_lines_truncated"), 1U);
 }
 
 TEST(ArrivalFile, WholeLastLineNeedsNoLineEnd) {

@@ -1,12 +1,16 @@
-#include "sim/workload/arrivals/arrival_process.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <tuple>
 #include <vector>
+
+#include "sim/workload/arrivals/arrival_lines.hpp"
+#include "sim/workload/arrivals/arrival_process.hpp"
+#include "sim/workload/arrivals/decimal.hpp"
+#include "sim/workload/arrivals/request_lengths.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -95,6 +99,165 @@ TEST(ArrivalProcess, SpeedupDividesArrivalTimesRoundingDown) {
   EXPECT_EQ(take(FileArrivals{path, ArrivalFormat::kGaps, 2}, 9), (std::vector{at(1), at(3)}));
   EXPECT_EQ(take(FileArrivals{path, ArrivalFormat::kGaps, 0.5}, 9), (std::vector{at(6), at(12)}));
   std::filesystem::remove(path);
+}
+
+RandomStream stream() { return RandomStream(1, "lengths"); }
+
+std::vector<RecordedLength> three() { return {{10, 1, {7}}, {20, 2, {}}, {30, 3, {}}}; }
+
+TEST(RequestLengths, FixedLengthsAreWhatTheySay) {
+  LengthSequence lengths(DrawnLengths{FixedLength{7}, FixedLength{3}}, stream());
+  EXPECT_EQ(lengths.length_of(0).prompt_tokens, 7U);
+  EXPECT_EQ(lengths.length_of(5).output_tokens, 3U);
+}
+
+TEST(RequestLengths, TheListIsTakenInOrderAndAgain) {
+  LengthSequence lengths(ListedLengths{three(), ListedLengths::Pick::kInOrder}, stream());
+  EXPECT_EQ(lengths.length_of(0).hashes.size(), 1U);
+  EXPECT_EQ(lengths.length_of(2).prompt_tokens, 30U);
+  EXPECT_EQ(lengths.length_of(3).prompt_tokens, 10U);
+}
+
+TEST(RequestLengths, PairsDrawnFromAListStayTogetherAndLoseTheirHashes) {
+  LengthSequence lengths(ListedLengths{three(), ListedLengths::Pick::kAtRandom}, stream());
+  std::uint32_t seen = 0;
+  for (std::uint64_t number = 0; number < 100; ++number) {
+    const RecordedLength& length = lengths.length_of(number);
+    EXPECT_EQ(length.prompt_tokens, 10 * length.output_tokens);
+    EXPECT_TRUE(length.hashes.empty());
+    seen |= 1U << length.output_tokens;
+  }
+  EXPECT_EQ(seen, 0b1110U);
+}
+
+TEST(RequestLengths, ANumberHasItsLengthWhicheverOthersWereAskedFor) {
+  const DrawnLengths spec{LognormalLength{500, 1, 1, 4000}, LognormalLength{100, 0.5, 1, 1000}};
+  LengthSequence every(spec, stream());
+  LengthSequence few(spec, stream());
+  for (std::uint64_t number = 0; number < 30; ++number) {
+    const RecordedLength length = every.length_of(number);
+    if (number % 3 != 0) continue;
+    EXPECT_EQ(few.length_of(number).prompt_tokens, length.prompt_tokens);
+  }
+}
+
+// Over 20,000 draws with a coefficient of variation of 0.5, the mean's standard error is 0.35 %.
+TEST(RequestLengths, LognormalLengthsHaveTheirMeanAndTheirSpread) {
+  LengthSequence lengths(
+      DrawnLengths{LognormalLength{1000, 0.5, 1, 100'000}, FixedLength{1}}, stream());
+  double sum = 0;
+  double squares = 0;
+  constexpr int kCount = 20'000;
+  for (int number = 0; number < kCount; ++number) {
+    const double tokens = lengths.length_of(static_cast<std::uint64_t>(number)).prompt_tokens;
+    sum += tokens;
+    squares += tokens * tokens;
+  }
+  const double mean = sum / kCount;
+  EXPECT_NEAR(mean, 1000, 15);
+  EXPECT_NEAR(std::sqrt(squares / kCount - mean * mean) / mean, 0.5, 0.02);
+}
+
+TEST(RequestLengths, LengthsStayWithinTheirBounds) {
+  const LognormalLength spec{100, 3, 20, 200};
+  EXPECT_EQ(longest(spec), 200U);
+  LengthSequence lengths(DrawnLengths{spec, FixedLength{1}}, stream());
+  for (std::uint64_t number = 0; number < 1000; ++number) {
+    EXPECT_GE(lengths.length_of(number).prompt_tokens, 20U);
+    EXPECT_LE(lengths.length_of(number).prompt_tokens, 200U);
+  }
+}
+
+/// Prompts of 100 new tokens and 10 of output: a turn is 110 tokens.
+DrawnLengths conversations(std::uint32_t users, std::uint32_t turns, std::uint32_t window) {
+  return {FixedLength{100}, FixedLength{10}, Sessions{users, turns, window}};
+}
+
+TEST(RequestLengths, TurnsOfAConversationHoldAllThatWasSaidBefore) {
+  LengthSequence lengths(conversations(2, 3, 10'000), stream());
+  // Requests 0, 2, 4 are one user's, 1, 3, 5 the other's; the fourth turn begins anew.
+  for (const auto& [number, prompt, conversation] :
+       std::vector<std::tuple<std::uint64_t, std::uint32_t, std::uint64_t>>{
+           {0, 100, 1}, {1, 100, 2}, {2, 210, 1}, {3, 210, 2}, {4, 320, 1}, {6, 100, 3}}) {
+    const RecordedLength& length = lengths.length_of(number);
+    EXPECT_EQ(length.prompt_tokens, prompt) << number;
+    EXPECT_EQ(length.output_tokens, 10U);
+    EXPECT_EQ(length.conversation, conversation) << number;
+  }
+  EXPECT_EQ(largest(conversations(2, 3, 10'000)).prompt_tokens, 320U);
+}
+
+TEST(RequestLengths, AConversationEndsAtTheWindow) {
+  // 110, 220, 330 tokens: the third turn would exceed 300.
+  const DrawnLengths spec = conversations(1, 9, 300);
+  LengthSequence lengths(spec, stream());
+  EXPECT_EQ(lengths.length_of(1).prompt_tokens, 210U);
+  EXPECT_EQ(lengths.length_of(2).prompt_tokens, 100U);
+  EXPECT_EQ(lengths.length_of(2).conversation, 2U);
+  EXPECT_EQ(largest(spec).prompt_tokens, 290U);
+  EXPECT_EQ(largest(conversations(1, 9, 80)).prompt_tokens, 100U) << "no turn fits: it is refused";
+}
+
+TEST(Decimal, SecondsBecomeExactNanoseconds) {
+  EXPECT_EQ(parse_decimal("0.1", kSecondDigits), Duration{100'000'000});
+  EXPECT_EQ(parse_decimal("4.314579", kSecondDigits), Duration{4'314'579'000});
+  EXPECT_EQ(parse_decimal("0.000000001", kSecondDigits), Duration{1});
+  EXPECT_EQ(parse_decimal("1048575.000000007", kSecondDigits), Duration{1'048'575'000'000'007});
+}
+
+TEST(Decimal, DigitsBelowANanosecondAreCutOff) {
+  EXPECT_EQ(parse_decimal("0.0230560199975967", kSecondDigits), Duration{23'056'019});
+  EXPECT_EQ(parse_decimal("0.0000000009", kSecondDigits), Duration{0});
+}
+
+TEST(Decimal, UnitShiftsThePoint) {
+  EXPECT_EQ(parse_decimal("27482", kMillisecondDigits), Duration{27'482'000'000});
+  EXPECT_EQ(parse_decimal("0.5", kMillisecondDigits), Duration{500'000});
+}
+
+TEST(Decimal, ExponentsShiftThePointToo) {
+  EXPECT_EQ(parse_decimal("1e-05", kSecondDigits), Duration{10'000});
+  EXPECT_EQ(parse_decimal("1.5E+3", kSecondDigits), Duration{1'500'000'000'000});
+  EXPECT_EQ(parse_decimal("1e-999999999", kSecondDigits), Duration{0});
+  EXPECT_EQ(parse_decimal("0e999999999", kSecondDigits), Duration{0});
+}
+
+TEST(Decimal, WhatIsNoTimeIsRefused) {
+  for (const char* text : {"", "-1", "+1", ".5", "1x", "1e", "1e+", "nan", "inf", "0x10", "1 ",
+                           "1e999999999", "3153600001", "99999999999999999999999"}) {
+    EXPECT_FALSE(parse_decimal(text, kSecondDigits)) << text;
+  }
+}
+
+TEST(DateTime, SevenDigitFractionsAreExact) {
+  const auto first = parse_date_time("2023-11-16 18:15:46.6805900");
+  const auto second = parse_date_time("2023-11-16 18:15:50.9951690");
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(*second - *first, Duration{4'314'579'000});  // 50.995169 - 46.68059
+}
+
+TEST(DateTime, CountsDaysFrom1970AcrossLeapYears) {
+  const auto day = std::chrono::hours{24};
+  EXPECT_EQ(*parse_date_time("1970-01-02 00:00:00"), day);
+  EXPECT_EQ(*parse_date_time("2024-03-01 00:00:00") - *parse_date_time("2024-02-28T00:00:00"),
+            2 * day);
+}
+
+TEST(DateTime, OffsetsAreTakenOff) {
+  const auto utc = parse_date_time("2024-05-10 00:00:00.009930Z");
+  EXPECT_EQ(parse_date_time("2024-05-10 00:00:00.009930+00:00"), utc);
+  EXPECT_EQ(parse_date_time("2024-05-10 02:30:00.009930+02:30"), utc);
+  EXPECT_EQ(parse_date_time("2024-05-09 16:00:00.009930-08:00"), utc);
+}
+
+TEST(DateTime, WhatIsNoTimeIsRefused) {
+  for (const char* text :
+       {"", "2023-11-16", "2023-13-01 00:00:00", "2023-02-29 00:00:00", "2023-11-16 24:00:00",
+        "2023-11-16 18:60:00", "2023-11-16 18:15:46.", "2023-11-16 18:15:46.1e5",
+        "2023-11-16 18:15:4", "2023/11/16 18:15:46", "2023-11-16 18:15:46+1:00",
+        "1969-12-31 00:00:00", "2023-11-16_18:15:46", "2023-11-16 18:15:46.5 UTC"}) {
+    EXPECT_FALSE(parse_date_time(text)) << text;
+  }
 }
 
 }  // namespace

@@ -1,16 +1,20 @@
 // The limit manager of TGS, report by report. Training is steady at 1 000 000 blocks a report
 // unless a test says otherwise.
-#include "policies/tgs_limit.hpp"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "policies/antman_coordinator.hpp"
+#include "policies/antman_throttle.hpp"
 #include "policies/builtin.hpp"
+#include "policies/tgs_limit.hpp"
+#include "policies/vcuda_tokens.hpp"
 #include "tests/conformance/policies/no_actions.hpp"
 
 namespace bubblesim::policies {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr std::uint64_t kRate = 1'000'000;
 
@@ -212,6 +216,133 @@ TEST(tgs, neither_counts_nor_holds_graphs) {
   EXPECT_EQ(launch(1, std::uint64_t{1} << 40, 2), policy::Verdict::kAdmit);
   EXPECT_EQ(launch(1, 100'000'000, 1), policy::Verdict::kAdmit);
   EXPECT_EQ(launch(1, 100'000'000, 1), policy::Verdict::kAdmit);
+}
+
+// AntMan's throttle and its coordinator.
+
+/// Four operations, 10 ms at 50 %: 20 ms in all, so 10 ms less 50 us are slept after it.
+TEST(antman_throttle, sleeps_after_a_mini_batch_and_then_within_the_next) {
+  AntManThrottle throttle(50us);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(throttle.begin_operation(), Duration{});
+  EXPECT_EQ(throttle.end_batch(10ms, 50), Duration{9950us});
+  Duration inserted{};
+  for (int i = 0; i < 4; ++i) inserted += throttle.begin_operation();
+  EXPECT_EQ(inserted, Duration{9950us});  // 2487.5 us each
+  // 19.95 ms with 9.95 of them inserted are 10 ms of work: 50 us are missing, not more than the
+  // fixed cost.
+  EXPECT_EQ(throttle.end_batch(19950us, 50), Duration{});
+  EXPECT_EQ(throttle.begin_operation(), Duration{});
+}
+
+/// So two mini-batches take 20 + 20 ms less 100 us.
+TEST(antman_throttle, reaches_its_percentage_over_two_mini_batches) {
+  AntManThrottle throttle(0us);
+  throttle.begin_operation();
+  EXPECT_EQ(throttle.end_batch(10ms, 25), Duration{30ms});
+  const Duration within = throttle.begin_operation();
+  EXPECT_EQ(within, Duration{30ms});
+  EXPECT_EQ(throttle.end_batch(10ms + within, 25), Duration{});
+}
+
+/// The next mini-batch has two operations of four: half is inserted; 15 ms less 5 are 10 of work.
+TEST(antman_throttle, measures_what_was_inserted_in_fact) {
+  AntManThrottle throttle(0us);
+  for (int i = 0; i < 4; ++i) throttle.begin_operation();
+  throttle.end_batch(10ms, 50);
+  EXPECT_EQ(throttle.begin_operation() + throttle.begin_operation(), Duration{5ms});
+  EXPECT_EQ(throttle.end_batch(15ms, 50), Duration{5ms});
+}
+
+TEST(antman_throttle, inserts_nothing_at_a_hundred) {
+  AntManThrottle throttle(50us);
+  throttle.begin_operation();
+  EXPECT_EQ(throttle.end_batch(10ms, 100), Duration{});
+  EXPECT_EQ(throttle.begin_operation(), Duration{});
+}
+
+/// One iteration of 100 ms without fillers; then 10 %; 20, 30, 40; one of 110 halves it, to 20;
+/// another to 10, 5, 2, 1, 0; then it comes back.
+TEST(antman_coordinator, adds_and_halves) {
+  AntManCoordinator coordinator(
+      {.tolerance = 0.05, .first = 10, .increase = 10, .decrease = 0.5},
+      {.iterations = 1, .longest = 60s});
+  EXPECT_EQ(coordinator.percentage(), 0);
+  const auto after = [&coordinator](Duration length) {
+    coordinator.end_iteration(length, 1s);
+    return coordinator.percentage();
+  };
+  EXPECT_EQ(after(100ms), 10);
+  EXPECT_EQ(after(100ms), 20);
+  EXPECT_EQ(after(105ms), 30);
+  EXPECT_EQ(after(105ms), 40);
+  for (const int percentage : {20, 10, 5, 2, 1, 0}) EXPECT_EQ(after(110ms), percentage);
+  EXPECT_EQ(after(90ms), 10);
+  for (int i = 0; i < 20; ++i) after(90ms);
+  EXPECT_EQ(coordinator.percentage(), 100);
+}
+
+/// A step is 100 x 100 x 2048 / 256 = 80,000 tokens; the bucket holds 2048 x 100 x 32.
+constexpr VcudaConstants kConstants{.sms = 100};
+constexpr std::int64_t kMost = 6'553'600;
+
+TEST(VcudaTokens, ALaunchOfAnySizePassesWhileThereAreNotLessThanNone) {
+  VcudaTokens tokens(kConstants, 50);
+  EXPECT_TRUE(tokens.passes(1'000));
+  EXPECT_EQ(tokens.tokens(), -1'000);
+  EXPECT_FALSE(tokens.passes(1));
+}
+
+/// 10 below the limit: 80,000. 40 below: 320,000, and 40 x 2 / 51 times as much, for that is more
+/// than half of the limit. 3 above counts as 5: 40,000 less.
+TEST(VcudaTokens, TheShareFollowsTheDistanceToTheLimit) {
+  VcudaTokens tokens(kConstants, 50);
+  tokens.refill(40, false);
+  EXPECT_EQ(tokens.tokens(), 80'000);
+  tokens.refill(10, false);
+  EXPECT_EQ(tokens.tokens(), 80'000 + 80'000 + 501'960);
+  tokens.refill(53, false);
+  EXPECT_EQ(tokens.tokens(), 661'960 + 581'960 - 40'000);
+}
+
+TEST(VcudaTokens, NeitherShareNorBucketLeavesItsBounds) {
+  VcudaTokens tokens(kConstants, 50);
+  tokens.refill(100, false);
+  EXPECT_EQ(tokens.tokens(), 0);
+  for (int i = 0; i < 100; ++i) tokens.refill(10, false);
+  EXPECT_EQ(tokens.tokens(), kMost);
+}
+
+/// Alone, and below 5 % of 50: the bucket is set, again and again, to a first share.
+TEST(VcudaTokens, AProcessThatHasJustBegunKeepsItsShare) {
+  VcudaTokens tokens(kConstants, 50);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(tokens.passes(5));
+    tokens.refill(0, true);
+    EXPECT_EQ(tokens.tokens(), 784'313);  // 400,000 x 100 / 51
+  }
+}
+
+/// Percent of the GPU that a process with a limit of 20 uses in the mean of 1000 periods of 120 ms,
+/// if it launches kernels of 100 blocks whenever it may, and an SM runs a block in 100 us: 1200 a
+/// period, 12 kernels.
+std::int64_t used_by_limited(std::int64_t sms) {
+  VcudaTokens tokens({.sms = sms}, 20);
+  std::int64_t sum = 0;
+  for (int period = 0; period < 1000; ++period) {
+    std::int64_t kernels = 0;
+    while (kernels < 12 * sms && tokens.passes(100)) ++kernels;
+    const std::int64_t used = 100 * kernels / (12 * sms);
+    tokens.refill(used, false);
+    sum += used;
+  }
+  return sum / 1000;
+}
+
+/// A step has sms x sms x 8 tokens, a period of the whole GPU sms x 1200 blocks: 44 % of it at the
+/// least difference with 132 SMs, 5 % with 16. HAMi-core's users report the same (its issue 274).
+TEST(VcudaTokens, TheLimitHardlyThrottlesOnAGpuOfManySms) {
+  EXPECT_NEAR(static_cast<double>(used_by_limited(16)), 20, 1);
+  EXPECT_GT(used_by_limited(132), 60);
 }
 
 }  // namespace
