@@ -42,7 +42,7 @@ struct TransformerShape {
   bool dropout = false;
 
   /// Megatron-LM's fused kernel takes 16-bit scores, in fours (fused_softmax.py,
-  /// is_kernel_available).
+  /// is_kernel_available; its eights of at most 128 tokens are left out).
   [[nodiscard]] bool fuses_softmax() const;
   /// Bytes of a score in kernels that are not fused: they work in FP32.
   [[nodiscard]] double score_element() const;
