@@ -11,6 +11,7 @@
 #include "traces/import/chakra_layout.hpp"
 #include "traces/import/chakra_node.hpp"
 #include "traces/import/chakra_records.hpp"
+#include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces::chakra {
 namespace {
@@ -160,6 +161,29 @@ void assign_lanes(File& file) {
 
 namespace {
 
+CollectiveKind kind_of(const ChakraNode& node, std::string_view name) {
+  if (node.type == kCommSendNode) return CollectiveKind::kSend;
+  if (node.type == kCommRecvNode) return CollectiveKind::kRecv;
+  if (node.comm_type) return kind_of_comm_type(*node.comm_type);
+  return kind_of_kernel(name);
+}
+
+}  // namespace
+
+void find_collectives(File& file) {
+  const StringTable& names = file.trace.names;
+  std::vector<bool> communicates;  // by name: names are few, nodes many
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    communicates.push_back(is_communication_kernel(names[NameId{i}]));
+  }
+  for (ChakraNode& node : file.nodes) {
+    if (!node.on_device() || !(node.is_comm() || communicates[node.name.index()])) continue;
+    node.collective = kind_of(node, names[node.name]);
+  }
+}
+
+namespace {
+
 using Ranks = std::vector<std::uint32_t>;
 
 bool is_pair(CollectiveKind kind) {
@@ -177,18 +201,14 @@ class JobTimes {
     find_groups();
     for (const RankFile& rank : files_) {
       for (ChakraNode& node : rank.file->nodes) {
-        if (is_untimed(node, *rank.file)) BUBBLESIM_RETURN_IF_ERROR(give_time(node, rank));
+        if (!node.collective || node.duration_ns != 0) continue;
+        BUBBLESIM_RETURN_IF_ERROR(give_time(node, rank));
       }
     }
     return {};
   }
 
  private:
-  static bool is_untimed(const ChakraNode& node, const File& file) {
-    return node.on_device() && node.duration_ns == 0 &&
-           is_collective(node, file.trace.names[node.name]);
-  }
-
   void find_groups() {
     std::map<std::string, std::set<std::uint32_t>> declared, used;
     for (const RankFile& rank : files_) {
@@ -222,8 +242,7 @@ class JobTimes {
 
   Result<void> give_time(ChakraNode& node, const RankFile& rank) {
     CounterSet& counters = rank.file->trace.counters;
-    UntimedCollective untimed{kind_of_node(node, rank.file->trace.names[node.name]),
-                              node.comm_size, members_of(node, *rank.file),
+    UntimedCollective untimed{*node.collective, node.comm_size, members_of(node, *rank.file),
                               static_cast<std::uint32_t>(everybody_.size())};
     const Ranks ends = ends_of(node, untimed.kind, rank.rank);
     if (is_pair(untimed.kind)) untimed.ranks = ends;

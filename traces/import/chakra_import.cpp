@@ -128,6 +128,7 @@ Result<ReadRank> read_rank(ByteStream& source, const std::string& name,
     return fail(name, {}, reason);
   }
   chakra::assign_lanes(file);
+  chakra::find_collectives(file);
   ReadRank out;
   out.has_rank = options.rank.has_value() || file.rank.has_value();
   out.native = file.native;

@@ -145,6 +145,7 @@ struct ChakraNode {
   std::int64_t duration_ns = 0;
   std::optional<std::uint64_t> stream, tid;
   std::optional<std::int64_t> comm_type;
+  std::optional<CollectiveKind> collective;  ///< nothing: no device node, or no collective
   std::uint64_t comm_size = 0;
   std::uint64_t tensor_size = 0;
   std::optional<std::uint32_t> source, destination;

@@ -9,7 +9,6 @@
 
 #include "traces/import/kernel_args.hpp"
 #include "traces/launch_shapes.hpp"
-#include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces::chakra {
 namespace {
@@ -103,7 +102,7 @@ class Maker {
 
   void set_kind(const ChakraNode& node, DeviceOp& op) const {
     const std::string& name = trace_.names[node.name];
-    if (is_collective(node, name)) {
+    if (node.collective) {
       op.kind = DeviceOpKind::kCollective;
     } else if (node.type == kMemLoadNode || node.type == kMemStoreNode) {
       op.kind = DeviceOpKind::kCopy;
@@ -135,7 +134,7 @@ class Maker {
 
   Collective collective(const ChakraNode& node) {
     Collective out;
-    out.kind = kind_of_node(node, trace_.names[node.name]);
+    out.kind = *node.collective;
     out.bytes = node.comm_size;
     const bool sends = out.kind == CollectiveKind::kSend;
     if (sends || out.kind == CollectiveKind::kRecv) {
@@ -322,17 +321,6 @@ class Maker {
 };
 
 }  // namespace
-
-bool is_collective(const ChakraNode& node, std::string_view name) {
-  return node.is_comm() || is_communication_kernel(name);
-}
-
-CollectiveKind kind_of_node(const ChakraNode& node, std::string_view name) {
-  if (node.type == kCommSendNode) return CollectiveKind::kSend;
-  if (node.type == kCommRecvNode) return CollectiveKind::kRecv;
-  if (node.comm_type) return kind_of_comm_type(*node.comm_type);
-  return kind_of_kernel(name);
-}
 
 RankTrace make_records(File file, const std::vector<std::uint32_t>& order) {
   return Maker(std::move(file), order).make();
