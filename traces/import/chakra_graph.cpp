@@ -90,12 +90,26 @@ class Rows {
   Index index_;
 };
 
-/// Streams of device nodes that name none: one for computation, one for memory, and for
+/// Streams of device nodes. Nodes that name none: one for computation, one for memory, and for
 /// communication one a group and one a direction and peer, as frameworks have them: what waits for
 /// one peer does not hold up what goes to another.
-class AssumedStreams {
+class StreamsOfNodes {
  public:
   std::uint64_t stream(const ChakraNode& node) {
+    if (node.stream) return *node.stream;
+    if (node.tid) {
+      ++from_tid;
+      return *node.tid;
+    }
+    ++assumed;
+    return assumed_stream(node);
+  }
+
+  std::uint64_t from_tid = 0;
+  std::uint64_t assumed = 0;
+
+ private:
+  std::uint64_t assumed_stream(const ChakraNode& node) {
     if (!node.is_comm()) return node.type == kCompNode ? kComputeStream : kMemoryStream;
     const bool sends = node.type == kCommSendNode;
     const bool pair = sends || node.type == kCommRecvNode;
@@ -107,20 +121,9 @@ class AssumedStreams {
     return streams_.try_emplace(key, next).first->second;
   }
 
- private:
   using Key = std::tuple<NameId, std::int32_t, std::uint32_t>;
   std::map<Key, std::uint64_t> streams_;
 };
-
-std::uint64_t stream_of(const ChakraNode& node, AssumedStreams& assumed, CounterSet& counters) {
-  if (node.stream) return *node.stream;
-  if (node.tid) {
-    counters.add(kStreamsFromTid);
-    return *node.tid;
-  }
-  counters.add(kStreamsAssumed);
-  return assumed.stream(node);
-}
 
 }  // namespace
 
@@ -145,18 +148,20 @@ void resolve_ids(File& file) {
 void assign_lanes(File& file) {
   Rows<Stream> streams(file.trace.streams);
   Rows<HostThread> threads(file.trace.threads);
-  AssumedStreams assumed;
+  StreamsOfNodes of_nodes;
   for (ChakraNode& node : file.nodes) {
     const bool own = file.native && node.own;
     if (node.on_device()) {
       node.lane = own && streams.has(node.own->stream)
                       ? *node.own->stream
-                      : streams.at(stream_of(node, assumed, file.trace.counters));
+                      : streams.at(of_nodes.stream(node));
     } else if (node.on_host() || (own && node.type == kMetadataNode)) {
       node.lane = own && threads.has(node.own->thread) ? *node.own->thread
                                                        : threads.at(node.tid.value_or(0));
     }
   }
+  file.trace.counters.add(kStreamsFromTid, of_nodes.from_tid);
+  file.trace.counters.add(kStreamsAssumed, of_nodes.assumed);
 }
 
 namespace {

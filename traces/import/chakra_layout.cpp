@@ -70,6 +70,7 @@ class RankLayout {
   std::uint32_t waiting = 0;           ///< nodes that wait for other ranks
   std::uint32_t oldest = 0;            ///< no node before it has pending dependencies
   std::uint64_t cyclic = 0;
+  std::uint64_t inferred = 0;          ///< starts
 
   [[nodiscard]] bool done() const { return started == order.size(); }
   [[nodiscard]] Lane* lane_of(const ChakraNode& node) {
@@ -278,7 +279,7 @@ class JobLayout {
     lane.ready.pop();
     lane.busy = true;
     start(rank, node, now);
-    ranks_[rank].file.trace.counters.add(kStartsInferred);
+    ++ranks_[rank].inferred;
   }
 
   void start(std::uint32_t rank, std::uint32_t index, std::int64_t now) {
@@ -396,6 +397,7 @@ class JobLayout {
     std::vector<std::vector<std::uint32_t>> orders;
     for (RankLayout& rank : ranks_) {
       rank.file.trace.counters.add(kCyclicDeps, rank.cyclic);
+      rank.file.trace.counters.add(kStartsInferred, rank.inferred);
       orders.push_back(std::move(rank.order));
     }
     return orders;

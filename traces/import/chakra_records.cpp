@@ -37,6 +37,8 @@ class Maker {
       link_launch(op);
       add_edges(op);
     }
+    trace_.counters.add(kNoShapes, shapeless_);
+    trace_.counters.add(kOrphanOps, orphans_);
     finish_calls();
     number_collectives();
     count_missing_shapes(trace_);
@@ -84,7 +86,7 @@ class Maker {
     }
     if (op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective) {
       const bool shaped = own != nullptr && own->has_shape;
-      if (!shaped) trace_.counters.add(kNoShapes);
+      if (!shaped) ++shapeless_;
       op.shape = trace_.shapes.intern(shaped ? own->shape : kUnknownShape);
     }
     if (op.kind == DeviceOpKind::kCollective) {
@@ -233,7 +235,7 @@ class Maker {
       if (launch != kNone) break;
     }
     trace_.device_ops[op].launch = launch;
-    if (launch == kNone) trace_.counters.add(kOrphanOps);
+    if (launch == kNone) ++orphans_;
   }
 
   void add_edges(std::uint32_t op) {
@@ -294,6 +296,7 @@ class Maker {
   void number_collectives() {
     if (file_.native) return;
     std::map<std::tuple<NameId, CollectiveKind, std::uint32_t>, std::uint64_t> next;
+    trace_.counters.add(kSequenceByOrder, trace_.collectives.size());
     for (std::size_t op = 0; op < op_nodes_.size(); ++op) {
       if (trace_.device_ops[op].collective == kNone) continue;
       Collective& collective = trace_.collectives[trace_.device_ops[op].collective];
@@ -306,7 +309,6 @@ class Maker {
       const std::uint32_t left = node_at(op_nodes_[op]).left_meeting;
       if (left > 0) collective.sequence = kLeftMeetings + left;
       collective.sequence_recorded = true;
-      trace_.counters.add(kSequenceByOrder);
     }
   }
 
@@ -318,6 +320,8 @@ class Maker {
   std::vector<std::uint32_t> op_nodes_;
   std::vector<bool> call_is_own_;
   std::map<NameId, const ChakraGroup*> groups_;
+  std::uint64_t shapeless_ = 0;
+  std::uint64_t orphans_ = 0;
 };
 
 }  // namespace
