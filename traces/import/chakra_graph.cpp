@@ -45,6 +45,10 @@ class Places {
     for (const ChakraNode& node : nodes) ids_.push_back(node.id);
   }
   [[nodiscard]] std::optional<std::uint32_t> place_of(std::uint64_t id) const {
+    const std::uint64_t without_gaps = ids_.empty() ? 0 : id - ids_.front();
+    if (without_gaps < ids_.size() && ids_[without_gaps] == id) {
+      return static_cast<std::uint32_t>(without_gaps);
+    }
     const auto found = std::ranges::lower_bound(ids_, id);
     if (found == ids_.end() || *found != id) return std::nullopt;
     return static_cast<std::uint32_t>(found - ids_.begin());

@@ -63,7 +63,7 @@ class Maker {
     for (std::uint32_t i = 0; i < file_.nodes.size(); ++i) {
       if (node_at(i).start_ns) places.push_back({*node_at(i).start_ns, order_[i], i});
     }
-    std::ranges::sort(places);
+    if (!std::ranges::is_sorted(places)) std::ranges::sort(places);
     sorted_.reserve(places.size());
     for (const Place& place : places) sorted_.push_back(place.node);
   }
