@@ -43,7 +43,7 @@ struct ReplayComparison {
   Recorded recorded = Recorded::kYes;  ///< kNo: an importer laid out the starts
   workload::JobProgram job;          ///< of the iterations used
   workload::ReplayReport unchanged;  ///< the iterations used, repeated
-  workload::ReplayReport whole;      ///< the whole recording, once
+  workload::ReplayReport whole;      ///< the whole recording, once; empty: not asked for
   std::vector<ChangedReplay> changes;
   bool doubtful = false;             ///< the changes are
   CounterSet counters;               ///< of the trace and of building the programs
@@ -272,7 +272,7 @@ Result<workload::ReplayReport> replay_recording(const traces::JobTrace& trace,
 Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
                                      const hardware::GpuSpec& device,
                                      const traces::IterationChoice& iterations,
-                                     const std::vector<std::string>& what_ifs) {
+                                     const InspectArguments& arguments) {
   const bool inferred = std::ranges::any_of(trace.job.ranks, traces::has_inferred_layout);
   ReplayComparison comparison;
   comparison.recorded = inferred ? Recorded::kNo : Recorded::kYes;
@@ -287,8 +287,10 @@ Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
                         });
   comparison.counters = job.counters;
   BUBBLESIM_ASSIGN_OR_RETURN(comparison.unchanged, workload::repeat_alone(job, device));
-  BUBBLESIM_ASSIGN_OR_RETURN(comparison.whole, replay_recording(trace.job, device));
-  for (const std::string& text : what_ifs) {
+  if (arguments.json || !inferred) {
+    BUBBLESIM_ASSIGN_OR_RETURN(comparison.whole, replay_recording(trace.job, device));
+  }
+  for (const std::string& text : arguments.what_ifs) {
     BUBBLESIM_ASSIGN_OR_RETURN(const auto together, workload::parse_what_ifs(text));
     workload::JobProgram changed = job;
     std::uint64_t clamped = 0;
@@ -307,7 +309,7 @@ ExitCode print_replay(const run::LoadedTrace& trace, const InspectArguments& arg
   CounterSet counters;
   auto device = run::device_for_replay(trace.job, context.device_folder(), counters);
   if (!device) return tl::make_unexpected(trace.located(device.error()));
-  auto comparison = run_replays(trace, *device, iterations, arguments.what_ifs);
+  auto comparison = run_replays(trace, *device, iterations, arguments);
   if (!comparison) return tl::make_unexpected(trace.located(comparison.error()));
   comparison->counters.merge(counters);
   comparison->counters.merge(trace.counters);

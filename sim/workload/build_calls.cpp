@@ -182,9 +182,9 @@ void collect_orphans(Draft& draft, Calls& late) {
     add_ops(draft, call, std::span(&orphan, 1), late.ops);
     last = {call.thread, call.end};
     late.calls.push_back(call);
-    draft.counters.add(kOrphanOps);
-    ++draft.ops_without_launch;
   }
+  draft.counters.add(kOrphanOps, found.size());
+  draft.ops_without_launch += found.size();
 }
 
 // The host's lead over the device stays what it was: where a pass takes longer than its host, the
@@ -235,11 +235,18 @@ int place_in_instant(const DraftCall& call) {
   return call.kind == program::StepKind::kEnd ? 3 : 0;
 }
 
+bool precedes(const DraftCall& a, const DraftCall& b) {
+  if (a.start != b.start) return a.start < b.start;
+  return place_in_instant(a) < place_in_instant(b);
+}
+
+// Calls are sorted mostly, but for the marks behind them.
 void sort_late(std::vector<DraftCall>& calls) {
-  std::stable_sort(calls.begin(), calls.end(), [](const DraftCall& a, const DraftCall& b) {
-    if (a.start != b.start) return a.start < b.start;
-    return place_in_instant(a) < place_in_instant(b);
-  });
+  const auto marks = std::ranges::find_if(calls, is_mark);
+  if (!std::is_sorted(calls.begin(), marks, precedes)) {
+    std::stable_sort(calls.begin(), marks, precedes);
+  }
+  std::inplace_merge(calls.begin(), marks, calls.end(), precedes);
 }
 
 // From the back, so that both lists of the draft are merged in place.

@@ -39,24 +39,29 @@ void MeetingBoard::send(std::uint32_t collective, SimTime at) {
 
 std::optional<MeetingBoard::CountedMeeting> MeetingBoard::take_complete() {
   if (complete_.empty()) return std::nullopt;
-  CountedMeeting meeting = std::move(meetings_[complete_.back()]);
+  CountedMeeting& meeting = meetings_[complete_.back()];
   complete_.pop_back();
-  return meeting;
+  CountedMeeting taken = std::move(meeting);
+  meeting.last = SimTime::min();  // for the next pass
+  meeting.arrivals.clear();
+  return taken;
 }
 
 RankRecurrence::RankRecurrence(const program::Program& program, std::uint32_t rank,
-                               MeetingBoard& board)
+                               std::uint32_t passes, MeetingBoard& board)
     : program_(program),
       rank_(rank),
+      passes_(passes),
+      ops_a_pass_(static_cast<std::uint32_t>(program.ops.size())),
       board_(board),
       threads_(program.threads.size()),
       streams_(program.stream_count) {
-  times_.op_ends.assign(program.ops.size(), kUnknown);
+  times_.op_ends.assign(passes * program.ops.size(), kUnknown);
   const SimTime start = kSimStart + program.start_offset;
   times_.end = start;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     threads_[i].steps = &program.threads[i].steps;
-    threads_[i].last_end = start;
+    threads_[i].last_end = threads_[i].pass_begin = start;
   }
   for (Thread& thread : threads_) {
     if (!thread.steps->empty()) begin_step(thread, start);
@@ -69,6 +74,36 @@ bool RankRecurrence::finished() const {
          });
 }
 
+bool RankRecurrence::looks_up_late() const {
+  if (passes_ == 1) return false;
+  for (std::uint32_t pass = 0; pass < passes_; ++pass) {
+    for (std::uint32_t op = 0; op < program_.ops.size(); ++op) {
+      const program::Op& waiting = program_.ops[op];
+      for (std::uint32_t i = 0; i < waiting.edge_count; ++i) {
+        const program::OpEdge& edge = program_.edges[waiting.first_edge + i];
+        if (edge.passes_back <= pass && is_held_later(waiting, place_of(op, pass), edge,
+                                                      pass - edge.passes_back + 1)) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+// Of a collective only the last rank's start is known, which is no earlier than its own.
+bool RankRecurrence::is_held_later(const program::Op& op, std::uint32_t place,
+                                   const program::OpEdge& edge, std::uint32_t pass) const {
+  const SimTime start = times_.op_ends[place] - op.duration;
+  for (; pass < passes_; ++pass) {
+    const SimTime end = times_.op_ends[place_of(edge.before, pass)];
+    if (end > start) return false;
+    const Duration lag = edge.lag.duration();
+    if (joined(op) ? lag > Duration{} : end + lag > start) return true;
+  }
+  return false;
+}
+
 PassTimes RankRecurrence::take() {
   times_.end = std::max(times_.end, times_.last_op_end);
   return std::move(times_);
@@ -76,20 +111,20 @@ PassTimes RankRecurrence::take() {
 
 SimTime RankRecurrence::end_of_wait(const Thread& thread) const {
   SimTime end = SimTime::min();
-  for (const std::uint32_t op : thread.waits_for) end = std::max(end, times_.op_ends[op]);
+  for (const std::uint32_t place : thread.waits_for) end = std::max(end, times_.op_ends[place]);
   return end;
 }
 
-bool RankRecurrence::has_ended(std::uint32_t op, SimTime now) {
-  const SimTime end = times_.op_ends[op];
-  if (end == now && program_.ops[op].duration == Duration::zero()) ambiguous_ = true;
+bool RankRecurrence::has_ended(std::uint32_t place, SimTime now) {
+  const SimTime end = times_.op_ends[place];
+  if (end == now && takes_no_time(place)) ambiguous_ = true;
   return end <= now;
 }
 
 // By the time of the thread's call.
 bool RankRecurrence::wait_is_over(const Thread& thread) {
   return std::all_of(thread.waits_for.begin(), thread.waits_for.end(),
-                     [&](std::uint32_t op) { return has_ended(op, thread.at); });
+                     [&](std::uint32_t place) { return has_ended(place, thread.at); });
 }
 
 // Ends of operations come before calls of their instant. If a thread waits for what is not known
@@ -110,14 +145,16 @@ RankRecurrence::Next RankRecurrence::look_ahead(bool certain_only) const {
 }
 
 void RankRecurrence::run() {
-  while (true) {
+  while (!ambiguous_) {
     const Next next = look_ahead(true);
     if (next.at == kUnknown) return;
     go(next);
   }
 }
 
-SimTime RankRecurrence::next_call() const { return look_ahead(false).at; }
+SimTime RankRecurrence::next_call() const {
+  return ambiguous_ ? kUnknown : look_ahead(false).at;
+}
 
 void RankRecurrence::make_next_call() { go(look_ahead(false)); }
 
@@ -127,8 +164,8 @@ void RankRecurrence::make_next_call() { go(look_ahead(false)); }
 bool RankRecurrence::returns_beyond_doubt(const Thread& thread, SimTime at) const {
   const std::vector<std::uint32_t> ended = ended_at(thread, at);
   const bool certain =
-      !ended.empty() && std::none_of(ended.begin(), ended.end(), [&](std::uint32_t op) {
-        return program_.ops[op].duration == Duration::zero();
+      !ended.empty() && std::none_of(ended.begin(), ended.end(), [&](std::uint32_t place) {
+        return takes_no_time(place);
       });
   return std::none_of(threads_.begin(), threads_.end(), [&](const Thread& other) {
     if (&other == &thread) return false;
@@ -140,8 +177,8 @@ bool RankRecurrence::returns_beyond_doubt(const Thread& thread, SimTime at) cons
 
 std::vector<std::uint32_t> RankRecurrence::ended_at(const Thread& thread, SimTime at) const {
   std::vector<std::uint32_t> ended;
-  for (const std::uint32_t op : thread.waits_for) {
-    if (times_.op_ends[op] == at) ended.push_back(op);
+  for (const std::uint32_t place : thread.waits_for) {
+    if (times_.op_ends[place] == at) ended.push_back(place);
   }
   return ended;
 }
@@ -172,6 +209,7 @@ void RankRecurrence::call(Thread& thread, SimTime now) {
     case program::StepKind::kIteration:
     case program::StepKind::kEnd:
       times_.marks.push_back(now);
+      if (step.target == program_.iterations) times_.ends.push_back(now);
       return end_step(thread, thread.call_end, now);
     case program::StepKind::kLaunch:
     case program::StepKind::kLaunchAndWait: return launch(thread, now);
@@ -194,10 +232,12 @@ void RankRecurrence::launch(Thread& thread, SimTime now) {
       thread.state = Thread::State::kWaits;
       return;
     }
-    place = step.target;
+    place = place_of(step.target, thread.pass);
     ++stream.call_count;
   }
-  for (std::uint32_t i = 0; i < step.count; ++i) put_on_stream(step.target + i, now);
+  for (std::uint32_t op = step.target; op < step.target + step.count; ++op) {
+    put_on_stream({op, thread.pass, now + program_.ops[op].launch_lag.duration()});
+  }
   if (step.kind == program::StepKind::kLaunch) return end_step(thread, thread.call_end, now);
   wait(thread, now);
 }
@@ -213,7 +253,9 @@ void RankRecurrence::wait(Thread& thread, SimTime now) {
     case program::AwaitedKind::kNothing: break;
     case program::AwaitedKind::kStream: wait_for_stream(streams_[awaited.index]); break;
     case program::AwaitedKind::kOp:
-      if (awaited.passes_back == 0) thread.waits_for.push_back(awaited.index);
+      if (awaited.passes_back <= thread.pass) {
+        thread.waits_for.push_back(place_of(awaited.index, thread.pass - awaited.passes_back));
+      }
       break;
     case program::AwaitedKind::kDevice:
       for (const Stream& stream : streams_) wait_for_stream(stream);
@@ -227,10 +269,20 @@ void RankRecurrence::wait(Thread& thread, SimTime now) {
 void RankRecurrence::end_step(Thread& thread, SimTime end, SimTime now) {
   thread.last_end = end;
   ++thread.next;
-  while (const auto follower = thread.followers.take(thread.next)) {
+  ++thread.steps_done;
+  while (const auto follower = thread.followers.take(thread.steps_done)) {
     begin_step(threads_[*follower], now);
   }
   if (thread.next < thread.steps->size()) return begin_step(thread, now);
+  end_pass(thread, now);
+}
+
+void RankRecurrence::end_pass(Thread& thread, SimTime now) {
+  if (++thread.pass < passes_) {
+    thread.next = 0;
+    thread.last_end = thread.pass_begin = program::next_pass(thread.pass_begin, thread.last_end);
+    return begin_step(thread, now);
+  }
   thread.state = Thread::State::kDone;
   times_.end = std::max({times_.end, thread.last_end, now});
 }
@@ -240,24 +292,23 @@ void RankRecurrence::begin_step(Thread& thread, SimTime now) {
   SimTime base = thread.last_end;
   if (const program::StepDetail* after = program::hand_over(program_, step)) {
     Thread& other = threads_[after->after_thread];
-    const std::uint64_t needed = program::steps_needed(program_, *after, 0);
-    if (other.next < needed) {
+    const std::uint64_t needed = program::steps_needed(program_, *after, thread.pass);
+    if (other.steps_done < needed) {
       thread.state = Thread::State::kAwaits;
       other.followers.add(needed, static_cast<std::uint32_t>(&thread - threads_.data()));
       return;
     }
-    if (other.next == needed) base = std::max(base, other.last_end);
+    if (other.steps_done == needed) base = std::max(base, other.last_end);
   }
   thread.state = Thread::State::kCalls;
   thread.at = std::max(base + step.think.duration(), now);
   thread.ticket = tickets_++;
 }
 
-void RankRecurrence::put_on_stream(std::uint32_t index, SimTime now) {
-  const program::Op& op = program_.ops[index];
+void RankRecurrence::put_on_stream(const Pending& pending) {
+  const program::Op& op = program_.ops[pending.op];
   Stream& stream = streams_[op.stream];
-  const Pending pending{index, now + op.launch_lag.duration()};
-  stream.last_op = index;
+  stream.last_op = place_of(pending.op, pending.pass);
   ++unended_;
   if (stream.head < stream.pending.size()) {
     stream.pending.push_back(pending);
@@ -282,10 +333,21 @@ bool RankRecurrence::advance(Stream& stream) {
   return awaited;
 }
 
+inline SimTime RankRecurrence::start_of(const Stream& stream, const Pending& pending) const {
+  const auto end_of = [&](const program::OpEdge& edge) {
+    return edge.passes_back > pending.pass
+               ? SimTime::min()
+               : times_.op_ends[place_of(edge.before, pending.pass - edge.passes_back)];
+  };
+  return program::start_of(program_, program_.ops[pending.op], pending.ready, stream.last_end,
+                           end_of)
+      .at;
+}
+
 // The next operation of the stream; false if its end is not known yet.
 bool RankRecurrence::begin(Stream& stream, const Pending& pending) {
   const program::Op& op = program_.ops[pending.op];
-  const SimTime start = start_of(stream, op, pending.ready);
+  const SimTime start = start_of(stream, pending);
   if (start == kUnknown) return false;
   if (joined(op) && board_.is_sender(op.collective, program_.rank)) {
     board_.send(op.collective, start);
@@ -294,7 +356,7 @@ bool RankRecurrence::begin(Stream& stream, const Pending& pending) {
     board_.arrive(op.collective, {rank_, pending.op}, start);
     return false;
   }
-  end_op(stream, pending.op, start + op.duration);
+  end_op(stream, pending, start + op.duration);
   return true;
 }
 
@@ -307,14 +369,8 @@ void RankRecurrence::advance_all() {
   }
 }
 
-SimTime RankRecurrence::start_of(const Stream& stream, const program::Op& op, SimTime ready) const {
-  return program::start_of(program_, op, ready, stream.last_end, [&](const program::OpEdge& edge) {
-           return edge.passes_back > 0 ? SimTime::min() : times_.op_ends[edge.before];
-         }).at;
-}
-
-void RankRecurrence::end_op(Stream& stream, std::uint32_t op, SimTime end) {
-  times_.op_ends[op] = end;
+void RankRecurrence::end_op(Stream& stream, const Pending& pending, SimTime end) {
+  times_.op_ends[place_of(pending.op, pending.pass)] = end;
   times_.last_op_end = std::max(times_.last_op_end, end);
   stream.last_end = end;
   --unended_;
@@ -330,7 +386,7 @@ void RankRecurrence::met(std::uint32_t index, SimTime all_arrived) {
   const program::Op& op = program_.ops[index];
   Stream& stream = streams_[op.stream];
   stream.meets = false;
-  end_op(stream, index, all_arrived + op.duration);
+  end_op(stream, stream.pending[stream.head], all_arrived + op.duration);
   drop_first(stream);
   if (advance(stream) || op.result_slot != program::kNoIndex) advance_all();
 }

@@ -35,7 +35,7 @@ class MeetingBoard {
     return meetings_[collective].sender == rank;
   }
   void send(std::uint32_t collective, SimTime at);
-  /// Meetings that every rank has reached, each once, with the waiting parts.
+  /// Meetings that every rank has reached, each once a pass, with the waiting parts.
   [[nodiscard]] std::optional<CountedMeeting> take_complete();
 
  private:
@@ -45,7 +45,8 @@ class MeetingBoard {
 
 class RankRecurrence {
  public:
-  RankRecurrence(const program::Program& program, std::uint32_t rank, MeetingBoard& board);
+  RankRecurrence(const program::Program& program, std::uint32_t rank, std::uint32_t passes,
+                 MeetingBoard& board);
 
   /// Makes calls until another rank's event might come before the rank's next call.
   void run();
@@ -56,6 +57,9 @@ class RankRecurrence {
   /// All ranks of the operation's collective have arrived.
   void met(std::uint32_t op, SimTime all_arrived);
 
+  /// Whether a run, which knows an operation's last end only, may hold another operation by the
+  /// lag after a later pass's end than the one that it waits for. Precondition: finished().
+  [[nodiscard]] bool looks_up_late() const;
   /// Whether every thread is done, and all launched operations have ended.
   [[nodiscard]] bool finished() const;
   /// Whether the result depends on the order of events of one instant, which only an event
@@ -75,25 +79,29 @@ class RankRecurrence {
     State state = State::kDone;
     bool relaunches = false;  ///< kWaits: for room in the launch queue; then it launches
     std::size_t next = 0;
+    std::uint32_t pass = 0;
+    std::uint64_t steps_done = 0;  ///< over all passes
     SimTime at{};             ///< kCalls: of its next call; kWaits: of its present call
     std::uint64_t ticket = 0;  ///< order of calls at one time
     SimTime last_end{};
+    SimTime pass_begin{};
     SimTime call_end{};
     Followers<std::uint32_t> followers;
-    std::vector<std::uint32_t> waits_for;  ///< operations
+    std::vector<std::uint32_t> waits_for;  ///< into op_ends
     [[nodiscard]] const program::Step& step() const { return (*steps)[next]; }
   };
   struct Pending {
     std::uint32_t op;
+    std::uint32_t pass;
     SimTime ready;
   };
   struct Stream {
     std::optional<SimTime> last_end;
     bool meets = false;              ///< the first pending operation has reached its meeting
-    std::uint32_t last_op = program::kNoIndex;
+    std::uint32_t last_op = program::kNoIndex;  ///< into op_ends
     std::vector<Pending> pending;    ///< from `head` on: launched, with an unknown end
     std::size_t head = 0;
-    std::vector<std::uint32_t> calls;  ///< operations of the last launches: a ring
+    std::vector<std::uint32_t> calls;  ///< of the last launches, into op_ends: a ring
     std::uint64_t call_count = 0;
   };
   /// The next event: a thread's call, or the return of one that waited. Has 16 bytes, which
@@ -106,10 +114,19 @@ class RankRecurrence {
 
   [[nodiscard]] Next look_ahead(bool certain_only) const;
   [[nodiscard]] SimTime end_of_wait(const Thread& thread) const;
-  [[nodiscard]] bool has_ended(std::uint32_t op, SimTime now);
+  /// Into op_ends.
+  [[nodiscard]] std::uint32_t place_of(std::uint32_t op, std::uint32_t pass) const {
+    return pass * ops_a_pass_ + op;
+  }
+  [[nodiscard]] bool takes_no_time(std::uint32_t place) const {
+    return program_.ops[place % ops_a_pass_].duration == Duration::zero();
+  }
+  [[nodiscard]] bool is_held_later(const program::Op& op, std::uint32_t place,
+                                   const program::OpEdge& edge, std::uint32_t pass) const;
+  [[nodiscard]] bool has_ended(std::uint32_t place, SimTime now);
   [[nodiscard]] bool wait_is_over(const Thread& thread);
   [[nodiscard]] bool returns_beyond_doubt(const Thread& thread, SimTime at) const;
-  /// The operations that the thread waits for with an end at `at`.
+  /// The operations that the thread waits for with an end at `at`, into op_ends.
   [[nodiscard]] std::vector<std::uint32_t> ended_at(const Thread& thread, SimTime at) const;
   void go(Next next);
   void call(Thread& thread, SimTime now);
@@ -117,16 +134,19 @@ class RankRecurrence {
   void wait(Thread& thread, SimTime now);
   void end_step(Thread& thread, SimTime end, SimTime now);
   void begin_step(Thread& thread, SimTime now);
-  void put_on_stream(std::uint32_t op, SimTime now);
+  void end_pass(Thread& thread, SimTime now);
+  void put_on_stream(const Pending& pending);
   bool advance(Stream& stream);
   void advance_all();
   bool begin(Stream& stream, const Pending& pending);
-  [[nodiscard]] SimTime start_of(const Stream& stream, const program::Op& op, SimTime ready) const;
+  [[nodiscard]] inline SimTime start_of(const Stream& stream, const Pending& pending) const;
   static void drop_first(Stream& stream);
-  void end_op(Stream& stream, std::uint32_t op, SimTime end);
+  void end_op(Stream& stream, const Pending& pending, SimTime end);
 
   const program::Program& program_;
   std::uint32_t rank_;
+  std::uint32_t passes_;
+  std::uint32_t ops_a_pass_;
   MeetingBoard& board_;
   std::vector<Thread> threads_;
   std::vector<Stream> streams_;

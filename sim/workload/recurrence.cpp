@@ -57,10 +57,10 @@ std::size_t copying_streams(const program::Program& program) {
 /// The ranks of a job, each as far as it can go without the others.
 class Recurrence {
  public:
-  explicit Recurrence(const JobProgram& job) : board_(job) {
+  Recurrence(const JobProgram& job, std::uint32_t passes) : board_(job) {
     ranks_.reserve(job.ranks.size());
     for (std::uint32_t i = 0; i < job.ranks.size(); ++i) {
-      ranks_.emplace_back(job.ranks[i], i, board_);
+      ranks_.emplace_back(job.ranks[i], i, passes, board_);
     }
   }
 
@@ -74,7 +74,7 @@ class Recurrence {
     }
     std::vector<PassTimes> times;
     for (RankRecurrence& rank : ranks_) {
-      if (!rank.finished() || rank.ambiguous()) return std::nullopt;
+      if (rank.ambiguous() || !rank.finished() || rank.looks_up_late()) return std::nullopt;
       times.push_back(rank.take());
     }
     return times;
@@ -127,8 +127,14 @@ bool has_recurrence(const JobProgram& job, const hardware::GpuSpec& spec) {
          meets_once(job);
 }
 
-std::optional<std::vector<PassTimes>> pass_times(const JobProgram& job) {
-  return Recurrence(job).run();
+std::optional<std::vector<PassTimes>> pass_times(const JobProgram& job, std::uint32_t passes) {
+  const bool can_repeat =
+      std::ranges::none_of(job.collectives, &JoinedCollective::buffered) &&
+      std::ranges::all_of(job.ranks, [passes](const program::Program& program) {
+        return program.ops.size() < program::kNoIndex / passes;
+      });
+  if (passes > 1 && !can_repeat) return std::nullopt;
+  return Recurrence(job, passes).run();
 }
 
 }  // namespace bubblesim::workload

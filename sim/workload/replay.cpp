@@ -72,8 +72,27 @@ std::vector<bool> pacing_ops(const program::Program& program) {
   return ops;
 }
 
-/// Notes when each pass of one rank ends, on the host, and on the device: when as many operations
+constexpr std::uint64_t kPasses = kPassesToSettle + kPassesCounted;
+
+/// From the end of the passes ignored to that of those averaged.
+struct CountedPasses {
+  SimTime begin{};
+  SimTime end{};
+
+  [[nodiscard]] Duration mean() const {
+    return (end - begin) / static_cast<std::int64_t>(kPassesCounted);
+  }
+};
+
+/// The passes of one rank, on the host, and on the device: there they end when as many operations
 /// that pace the job have ended as so many passes have.
+struct RankPasses {
+  CountedPasses host;
+  CountedPasses device;
+  std::uint64_t calls = 0;
+};
+
+/// Finds them in a run.
 class PassClock final : public RunObserver {
  public:
   explicit PassClock(const program::Program& program)
@@ -81,44 +100,62 @@ class PassClock final : public RunObserver {
         ops_a_pass_(static_cast<std::uint64_t>(std::ranges::count(ops_, true))) {}
 
   void on_iteration(ProgramRun& run, std::uint32_t iteration, SimTime now) override {
-    if (iteration == run.program().iterations) ends.push_back(now);
+    if (iteration == run.program().iterations) note(++passes_ended_, now, found.host);
   }
   void on_op_finished(const OpRecord& record) override {
     if (!ops_[record.op]) return;
-    if (++ops_ended_ % ops_a_pass_ == 0) device_ends.push_back(record.end);
+    if (++ops_ended_ % ops_a_pass_ == 0) note(ops_ended_ / ops_a_pass_, record.end, found.device);
   }
-  void on_host_call(const HostCallRecord&) override { ++calls; }
+  void on_host_call(const HostCallRecord&) override { ++found.calls; }
 
-  std::vector<SimTime> ends;
-  std::vector<SimTime> device_ends;
-  std::uint64_t calls = 0;
+  RankPasses found;
 
  private:
+  static void note(std::uint64_t passes, SimTime now, CountedPasses& counted) {
+    if (passes == kPassesToSettle) counted.begin = now;
+    if (passes == kPasses) counted.end = now;
+  }
+
   std::vector<bool> ops_;
   std::uint64_t ops_a_pass_ = 0;
   std::uint64_t ops_ended_ = 0;
+  std::uint64_t passes_ended_ = 0;
 };
 
-Duration mean_pass(const std::vector<SimTime>& ends) {
-  return (ends.back() - ends[kPassesToSettle - 1]) / static_cast<std::int64_t>(kPassesCounted);
+/// Finds them among the times of kPasses passes.
+RankPasses passes_of(const program::Program& program, const PassTimes& times) {
+  RankPasses found;
+  found.host = {times.ends[kPassesToSettle - 1], times.ends.back()};
+  found.calls = times.calls;
+  const std::vector<bool> pacing = pacing_ops(program);
+  std::vector<SimTime> ends;
+  ends.reserve(times.op_ends.size());
+  for (std::size_t i = 0; i < times.op_ends.size(); ++i) {
+    if (pacing[i % pacing.size()]) ends.push_back(times.op_ends[i]);
+  }
+  if (ends.empty()) return found;
+  const auto settled = ends.begin() + static_cast<std::ptrdiff_t>(
+                                          ends.size() / kPasses * kPassesToSettle) - 1;
+  std::nth_element(ends.begin(), settled, ends.end());
+  found.device = {*settled, *std::max_element(settled, ends.end())};
+  return found;
 }
 
 /// A host that nothing makes wait gains on the device until a launch queue is full, long after the
 /// passes that are counted: from this much on the device's pace is the job's.
 constexpr double kGains = 1.01;
 
-Duration mean_pass(const PassClock& clock) {
-  const Duration host = mean_pass(clock.ends);
-  if (clock.device_ends.size() < clock.ends.size()) return host;
-  const Duration device = mean_pass(clock.device_ends);
+Duration mean_pass(const RankPasses& passes) {
+  const Duration host = passes.host.mean();
+  const Duration device = passes.device.mean();
   return to_seconds(device) > kGains * to_seconds(host) ? device : host;
 }
 
-RankReplay repeated(const program::Program& program, const PassClock& clock) {
+RankReplay repeated(const program::Program& program, const RankPasses& passes) {
   RankReplay rank;
   rank.rank = program.rank;
   for (const Duration iteration : program.recorded_iterations) rank.recorded_span += iteration;
-  rank.simulated_span = mean_pass(clock);
+  rank.simulated_span = mean_pass(passes);
   const auto iterations = static_cast<std::int64_t>(std::max(1U, program.iterations));
   rank.recorded = {rank.recorded_span / iterations};
   rank.simulated = {rank.simulated_span / iterations};
@@ -164,6 +201,23 @@ Result<ReplayReport> replay_by_events(const JobProgram& job, const hardware::Gpu
   return compare(job, times);
 }
 
+Result<std::vector<RankPasses>> repeated_passes(const JobProgram& job,
+                                                const hardware::GpuSpec& spec) {
+  std::vector<RankPasses> passes;
+  if (const auto times = has_recurrence(job, spec) ? pass_times(job, kPasses) : std::nullopt) {
+    for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+      passes.push_back(passes_of(job.ranks[i], (*times)[i]));
+    }
+    return passes;
+  }
+  std::vector<PassClock> clocks(job.ranks.begin(), job.ranks.end());
+  LoneJob lone(job, spec, {Repeat::kLoop, kPasses, {}}, pointers_to(clocks));
+  lone.run();
+  BUBBLESIM_RETURN_IF_ERROR(lone.finished());
+  for (PassClock& clock : clocks) passes.push_back(std::move(clock.found));
+  return passes;
+}
+
 }  // namespace
 
 double RankReplay::mean_error() const {
@@ -195,16 +249,12 @@ Result<ReplayReport> replay_alone(const JobProgram& job, const hardware::GpuSpec
 }
 
 Result<ReplayReport> repeat_alone(const JobProgram& job, const hardware::GpuSpec& spec) {
-  std::vector<PassClock> clocks(job.ranks.begin(), job.ranks.end());
-  const std::uint64_t passes = kPassesToSettle + kPassesCounted;
-  LoneJob lone(job, spec, {Repeat::kLoop, passes, {}}, pointers_to(clocks));
-  lone.run();
-  BUBBLESIM_RETURN_IF_ERROR(lone.finished());
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<RankPasses> passes, repeated_passes(job, spec));
   ReplayReport report;
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     report.device_ops += job.ranks[i].ops.size();
-    report.events += 2 * passes * job.ranks[i].ops.size() + clocks[i].calls;
-    report.ranks.push_back(repeated(job.ranks[i], clocks[i]));
+    report.events += 2 * kPasses * job.ranks[i].ops.size() + passes[i].calls;
+    report.ranks.push_back(repeated(job.ranks[i], passes[i]));
   }
   return report;
 }

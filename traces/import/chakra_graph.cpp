@@ -11,6 +11,7 @@
 #include "traces/import/chakra_layout.hpp"
 #include "traces/import/chakra_node.hpp"
 #include "traces/import/chakra_records.hpp"
+#include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces::chakra {
 namespace {
@@ -44,6 +45,10 @@ class Places {
     for (const ChakraNode& node : nodes) ids_.push_back(node.id);
   }
   [[nodiscard]] std::optional<std::uint32_t> place_of(std::uint64_t id) const {
+    const std::uint64_t without_gaps = ids_.empty() ? 0 : id - ids_.front();
+    if (without_gaps < ids_.size() && ids_[without_gaps] == id) {
+      return static_cast<std::uint32_t>(without_gaps);
+    }
     const auto found = std::ranges::lower_bound(ids_, id);
     if (found == ids_.end() || *found != id) return std::nullopt;
     return static_cast<std::uint32_t>(found - ids_.begin());
@@ -89,12 +94,26 @@ class Rows {
   Index index_;
 };
 
-/// Streams of device nodes that name none: one for computation, one for memory, and for
+/// Streams of device nodes. Nodes that name none: one for computation, one for memory, and for
 /// communication one a group and one a direction and peer, as frameworks have them: what waits for
 /// one peer does not hold up what goes to another.
-class AssumedStreams {
+class StreamsOfNodes {
  public:
   std::uint64_t stream(const ChakraNode& node) {
+    if (node.stream) return *node.stream;
+    if (node.tid) {
+      ++from_tid;
+      return *node.tid;
+    }
+    ++assumed;
+    return assumed_stream(node);
+  }
+
+  std::uint64_t from_tid = 0;
+  std::uint64_t assumed = 0;
+
+ private:
+  std::uint64_t assumed_stream(const ChakraNode& node) {
     if (!node.is_comm()) return node.type == kCompNode ? kComputeStream : kMemoryStream;
     const bool sends = node.type == kCommSendNode;
     const bool pair = sends || node.type == kCommRecvNode;
@@ -106,20 +125,9 @@ class AssumedStreams {
     return streams_.try_emplace(key, next).first->second;
   }
 
- private:
   using Key = std::tuple<NameId, std::int32_t, std::uint32_t>;
   std::map<Key, std::uint64_t> streams_;
 };
-
-std::uint64_t stream_of(const ChakraNode& node, AssumedStreams& assumed, CounterSet& counters) {
-  if (node.stream) return *node.stream;
-  if (node.tid) {
-    counters.add(kStreamsFromTid);
-    return *node.tid;
-  }
-  counters.add(kStreamsAssumed);
-  return assumed.stream(node);
-}
 
 }  // namespace
 
@@ -144,17 +152,42 @@ void resolve_ids(File& file) {
 void assign_lanes(File& file) {
   Rows<Stream> streams(file.trace.streams);
   Rows<HostThread> threads(file.trace.threads);
-  AssumedStreams assumed;
+  StreamsOfNodes of_nodes;
   for (ChakraNode& node : file.nodes) {
     const bool own = file.native && node.own;
     if (node.on_device()) {
       node.lane = own && streams.has(node.own->stream)
                       ? *node.own->stream
-                      : streams.at(stream_of(node, assumed, file.trace.counters));
+                      : streams.at(of_nodes.stream(node));
     } else if (node.on_host() || (own && node.type == kMetadataNode)) {
       node.lane = own && threads.has(node.own->thread) ? *node.own->thread
                                                        : threads.at(node.tid.value_or(0));
     }
+  }
+  file.trace.counters.add(kStreamsFromTid, of_nodes.from_tid);
+  file.trace.counters.add(kStreamsAssumed, of_nodes.assumed);
+}
+
+namespace {
+
+CollectiveKind kind_of(const ChakraNode& node, std::string_view name) {
+  if (node.type == kCommSendNode) return CollectiveKind::kSend;
+  if (node.type == kCommRecvNode) return CollectiveKind::kRecv;
+  if (node.comm_type) return kind_of_comm_type(*node.comm_type);
+  return kind_of_kernel(name);
+}
+
+}  // namespace
+
+void find_collectives(File& file) {
+  const StringTable& names = file.trace.names;
+  std::vector<bool> communicates;  // by name: names are few, nodes many
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    communicates.push_back(is_communication_kernel(names[NameId{i}]));
+  }
+  for (ChakraNode& node : file.nodes) {
+    if (!node.on_device() || !(node.is_comm() || communicates[node.name.index()])) continue;
+    node.collective = kind_of(node, names[node.name]);
   }
 }
 
@@ -177,18 +210,14 @@ class JobTimes {
     find_groups();
     for (const RankFile& rank : files_) {
       for (ChakraNode& node : rank.file->nodes) {
-        if (is_untimed(node, *rank.file)) BUBBLESIM_RETURN_IF_ERROR(give_time(node, rank));
+        if (!node.collective || node.duration_ns != 0) continue;
+        BUBBLESIM_RETURN_IF_ERROR(give_time(node, rank));
       }
     }
     return {};
   }
 
  private:
-  static bool is_untimed(const ChakraNode& node, const File& file) {
-    return node.on_device() && node.duration_ns == 0 &&
-           is_collective(node, file.trace.names[node.name]);
-  }
-
   void find_groups() {
     std::map<std::string, std::set<std::uint32_t>> declared, used;
     for (const RankFile& rank : files_) {
@@ -222,8 +251,7 @@ class JobTimes {
 
   Result<void> give_time(ChakraNode& node, const RankFile& rank) {
     CounterSet& counters = rank.file->trace.counters;
-    UntimedCollective untimed{kind_of_node(node, rank.file->trace.names[node.name]),
-                              node.comm_size, members_of(node, *rank.file),
+    UntimedCollective untimed{*node.collective, node.comm_size, members_of(node, *rank.file),
                               static_cast<std::uint32_t>(everybody_.size())};
     const Ranks ends = ends_of(node, untimed.kind, rank.rank);
     if (is_pair(untimed.kind)) untimed.ranks = ends;

@@ -128,6 +128,7 @@ Result<ReadRank> read_rank(ByteStream& source, const std::string& name,
     return fail(name, {}, reason);
   }
   chakra::assign_lanes(file);
+  chakra::find_collectives(file);
   ReadRank out;
   out.has_rank = options.rank.has_value() || file.rank.has_value();
   out.native = file.native;
@@ -179,7 +180,7 @@ std::uint32_t world_of(const std::vector<ReadRank>& files) {
 }
 
 /// Lays out the ranks that lack starts, all together, and makes their records.
-Result<void> lay_out_rest(std::vector<ReadRank>& files, const CollectiveTimes& times) {
+Result<void> lay_out_rest(std::vector<ReadRank>& files, const ImportOptions& options) {
   std::vector<chakra::RankFile> ranks;
   std::vector<ReadRank*> rest;
   for (ReadRank& file : files) {
@@ -188,10 +189,12 @@ Result<void> lay_out_rest(std::vector<ReadRank>& files, const CollectiveTimes& t
     rest.push_back(&file);
   }
   if (rest.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(chakra::time_collectives(ranks, world_of(files), times));
+  BUBBLESIM_RETURN_IF_ERROR(
+      chakra::time_collectives(ranks, world_of(files), options.collective_times));
   const auto orders = chakra::lay_out(ranks);
   if (!orders) return fail(rest.front()->provenance.source, {}, orders.error().message);
-  for (std::size_t i = 0; i < rest.size(); ++i) finish_rank(*rest[i], (*orders)[i]);
+  run_tasks(options.runner, rest.size(),
+            [&](std::size_t i) { finish_rank(*rest[i], (*orders)[i]); });
   return {};
 }
 
@@ -225,7 +228,7 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
                              read_files<ReadRank>(paths, own.runner, progress, read_one));
   BUBBLESIM_RETURN_IF_ERROR(
       order_by_rank(files, chakra::kRankFromName, chakra::kRankFromOrder));
-  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files, options.collective_times));
+  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files, options));
   const std::uint32_t world = world_of(files);
   JobTrace job;
   job.ranks.reserve(files.size());
@@ -245,7 +248,7 @@ Result<RankTrace> import_chakra_bytes(std::string_view bytes, std::string_view s
   std::vector<ReadRank> files;
   BUBBLESIM_ASSIGN_OR_RETURN(ReadRank file, read_rank(memory, std::string(source), options, {}));
   files.push_back(std::move(file));
-  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files, options.collective_times));
+  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files, options));
   RankTrace& trace = files.front().trace;
   trace.rank = files.front().number;
   trace.world_size = files.front().world_size;

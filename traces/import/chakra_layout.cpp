@@ -18,14 +18,12 @@ namespace {
 /// Whom the collectives of a node meet: a group and a kind; of sends and receives, both ends.
 using MeetingKey = std::tuple<std::string, CollectiveKind, std::uint32_t, std::uint32_t>;
 
-/// Empty if the node is no collective, if its start is recorded (so that it waits for no other
-/// rank), or if it is a send or receive whose other end is not recorded.
+/// Empty if the collective's start is recorded (so that it waits for no other rank), or if it is a
+/// send or receive whose other end is not recorded.
 std::optional<MeetingKey> meeting_key(const ChakraNode& node, const RankFile& rank) {
   const StringTable& names = rank.file->trace.names;
-  if (node.start_ns || !node.on_device() || !is_collective(node, names[node.name])) {
-    return std::nullopt;
-  }
-  const CollectiveKind kind = kind_of_node(node, names[node.name]);
+  if (node.start_ns) return std::nullopt;
+  const CollectiveKind kind = *node.collective;
   const bool sends = kind == CollectiveKind::kSend;
   std::string group = node.group ? names[*node.group] : std::string();
   if (!sends && kind != CollectiveKind::kRecv) {
@@ -72,6 +70,7 @@ class RankLayout {
   std::uint32_t waiting = 0;           ///< nodes that wait for other ranks
   std::uint32_t oldest = 0;            ///< no node before it has pending dependencies
   std::uint64_t cyclic = 0;
+  std::uint64_t inferred = 0;          ///< starts
 
   [[nodiscard]] bool done() const { return started == order.size(); }
   [[nodiscard]] Lane* lane_of(const ChakraNode& node) {
@@ -198,6 +197,7 @@ class JobLayout {
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       const File& file = *files_[rank].file;
       for (std::uint32_t i = 0; i < file.nodes.size(); ++i) {
+        if (!file.nodes[i].collective) continue;
         const auto key = meeting_key(file.nodes[i], files_[rank]);
         if (!key) continue;
         const auto [place, fresh] =
@@ -279,7 +279,7 @@ class JobLayout {
     lane.ready.pop();
     lane.busy = true;
     start(rank, node, now);
-    ranks_[rank].file.trace.counters.add(kStartsInferred);
+    ++ranks_[rank].inferred;
   }
 
   void start(std::uint32_t rank, std::uint32_t index, std::int64_t now) {
@@ -306,8 +306,9 @@ class JobLayout {
     const std::uint64_t n = line.arrive(rank);
     OpenMeeting& here = line.open[n];
     if (here.arrived++ == 0) here.expected = line.expected(n);
-    if (is_send(rank, index)) {
-      end_at(rank, index, now + ranks_[rank].file.nodes[index].duration_ns);
+    const ChakraNode& node = ranks_[rank].file.nodes[index];
+    if (node.collective == CollectiveKind::kSend) {
+      end_at(rank, index, now + node.duration_ns);
     } else {
       here.waiting.push_back({rank, index});
       ++ranks_[rank].waiting;
@@ -317,12 +318,6 @@ class JobLayout {
       ranks_[rank].file.trace.counters.add(kNotJoined);
     }
     meet(line, n, now);
-  }
-
-  bool is_send(std::uint32_t rank, std::uint32_t index) const {
-    const File& file = ranks_[rank].file;
-    const ChakraNode& node = file.nodes[index];
-    return kind_of_node(node, file.trace.names[node.name]) == CollectiveKind::kSend;
   }
 
   void meet(MeetingLine& line, std::uint64_t n, std::int64_t now) {
@@ -402,6 +397,7 @@ class JobLayout {
     std::vector<std::vector<std::uint32_t>> orders;
     for (RankLayout& rank : ranks_) {
       rank.file.trace.counters.add(kCyclicDeps, rank.cyclic);
+      rank.file.trace.counters.add(kStartsInferred, rank.inferred);
       orders.push_back(std::move(rank.order));
     }
     return orders;

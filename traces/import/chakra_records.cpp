@@ -9,7 +9,6 @@
 
 #include "traces/import/kernel_args.hpp"
 #include "traces/launch_shapes.hpp"
-#include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces::chakra {
 namespace {
@@ -38,6 +37,8 @@ class Maker {
       link_launch(op);
       add_edges(op);
     }
+    trace_.counters.add(kNoShapes, shapeless_);
+    trace_.counters.add(kOrphanOps, orphans_);
     finish_calls();
     number_collectives();
     count_missing_shapes(trace_);
@@ -62,7 +63,7 @@ class Maker {
     for (std::uint32_t i = 0; i < file_.nodes.size(); ++i) {
       if (node_at(i).start_ns) places.push_back({*node_at(i).start_ns, order_[i], i});
     }
-    std::ranges::sort(places);
+    if (!std::ranges::is_sorted(places)) std::ranges::sort(places);
     sorted_.reserve(places.size());
     for (const Place& place : places) sorted_.push_back(place.node);
   }
@@ -85,7 +86,7 @@ class Maker {
     }
     if (op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective) {
       const bool shaped = own != nullptr && own->has_shape;
-      if (!shaped) trace_.counters.add(kNoShapes);
+      if (!shaped) ++shapeless_;
       op.shape = trace_.shapes.intern(shaped ? own->shape : kUnknownShape);
     }
     if (op.kind == DeviceOpKind::kCollective) {
@@ -103,7 +104,7 @@ class Maker {
 
   void set_kind(const ChakraNode& node, DeviceOp& op) const {
     const std::string& name = trace_.names[node.name];
-    if (is_collective(node, name)) {
+    if (node.collective) {
       op.kind = DeviceOpKind::kCollective;
     } else if (node.type == kMemLoadNode || node.type == kMemStoreNode) {
       op.kind = DeviceOpKind::kCopy;
@@ -135,7 +136,7 @@ class Maker {
 
   Collective collective(const ChakraNode& node) {
     Collective out;
-    out.kind = kind_of_node(node, trace_.names[node.name]);
+    out.kind = *node.collective;
     out.bytes = node.comm_size;
     const bool sends = out.kind == CollectiveKind::kSend;
     if (sends || out.kind == CollectiveKind::kRecv) {
@@ -234,7 +235,7 @@ class Maker {
       if (launch != kNone) break;
     }
     trace_.device_ops[op].launch = launch;
-    if (launch == kNone) trace_.counters.add(kOrphanOps);
+    if (launch == kNone) ++orphans_;
   }
 
   void add_edges(std::uint32_t op) {
@@ -295,6 +296,7 @@ class Maker {
   void number_collectives() {
     if (file_.native) return;
     std::map<std::tuple<NameId, CollectiveKind, std::uint32_t>, std::uint64_t> next;
+    trace_.counters.add(kSequenceByOrder, trace_.collectives.size());
     for (std::size_t op = 0; op < op_nodes_.size(); ++op) {
       if (trace_.device_ops[op].collective == kNone) continue;
       Collective& collective = trace_.collectives[trace_.device_ops[op].collective];
@@ -307,7 +309,6 @@ class Maker {
       const std::uint32_t left = node_at(op_nodes_[op]).left_meeting;
       if (left > 0) collective.sequence = kLeftMeetings + left;
       collective.sequence_recorded = true;
-      trace_.counters.add(kSequenceByOrder);
     }
   }
 
@@ -319,20 +320,11 @@ class Maker {
   std::vector<std::uint32_t> op_nodes_;
   std::vector<bool> call_is_own_;
   std::map<NameId, const ChakraGroup*> groups_;
+  std::uint64_t shapeless_ = 0;
+  std::uint64_t orphans_ = 0;
 };
 
 }  // namespace
-
-bool is_collective(const ChakraNode& node, std::string_view name) {
-  return node.is_comm() || is_communication_kernel(name);
-}
-
-CollectiveKind kind_of_node(const ChakraNode& node, std::string_view name) {
-  if (node.type == kCommSendNode) return CollectiveKind::kSend;
-  if (node.type == kCommRecvNode) return CollectiveKind::kRecv;
-  if (node.comm_type) return kind_of_comm_type(*node.comm_type);
-  return kind_of_kernel(name);
-}
 
 RankTrace make_records(File file, const std::vector<std::uint32_t>& order) {
   return Maker(std::move(file), order).make();

@@ -12,10 +12,6 @@ namespace bubblesim::traces::chakra {
 /// The group of collectives without a group, until the job's world is known.
 inline constexpr std::string_view kWorldGroup = "world";
 
-/// Whether a device node named `name` is a collective; the kind of that collective.
-[[nodiscard]] bool is_collective(const ChakraNode& node, std::string_view name);
-[[nodiscard]] CollectiveKind kind_of_node(const ChakraNode& node, std::string_view name);
-
 /// Expects resolved ids, lanes and starts; `order` breaks ties of start.
 [[nodiscard]] RankTrace make_records(File file, const std::vector<std::uint32_t>& order);
 
@@ -27,5 +23,8 @@ void resolve_ids(File& file);
 /// Gives every device node its stream and every host node its thread, and adds new streams and
 /// threads to the file.
 void assign_lanes(File& file);
+
+/// Finds the collectives among the device nodes, by type or by name, and their kinds.
+void find_collectives(File& file);
 
 }  // namespace bubblesim::traces::chakra

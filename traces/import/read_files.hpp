@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -18,6 +19,13 @@
 
 namespace bubblesim::traces {
 
+/// Runs task(0) to task(count - 1), on the caller's threads if it has any.
+inline void run_tasks(const TaskRunner& runner, std::size_t count,
+                      const std::function<void(std::size_t)>& task) {
+  if (runner) return runner(count, task);
+  for (std::size_t i = 0; i < count; ++i) task(i);
+}
+
 /// read_one(path, progress) gives a Result<File>. Returns the files in the order of `paths`, or the
 /// first file's fault. `progress` is called on the calling thread only, for the files that this
 /// thread reads.
@@ -28,15 +36,10 @@ template <class File, class ReadOne>
                                                    const ReadOne& read_one) {
   const std::thread::id caller = std::this_thread::get_id();
   std::vector<Result<File>> read(paths.size());
-  const auto read_at = [&](std::size_t i) {
+  run_tasks(runner, paths.size(), [&](std::size_t i) {
     const bool tells = std::this_thread::get_id() == caller;
     read[i] = read_one(paths[i], tells ? progress : ProgressCallback{});
-  };
-  if (runner) {
-    runner(paths.size(), read_at);
-  } else {
-    for (std::size_t i = 0; i < paths.size(); ++i) read_at(i);
-  }
+  });
   std::vector<File> files;
   files.reserve(read.size());  // growing would copy them
   for (Result<File>& file : read) {

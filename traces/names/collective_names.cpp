@@ -80,20 +80,19 @@ bool is_nccl(std::string_view name) {
 }  // namespace
 
 bool is_communication_kernel(std::string_view kernel_name) {
-  if (is_nccl(kernel_name)) return true;
   // In the last rows: NVIDIA/TensorRT-LLM cpp/tensorrt_llm/kernels/customAllReduceKernels.cu (one
   // and two shots; others took the names over), NVIDIA/TransformerEngine
   // transformer_engine/common/comm_gemm_overlap/userbuffers/userbuffers.cu, vllm-project/vllm
   // csrc/quickreduce/quick_reduce.h, ROCm/aiter csrc/include/custom_all_reduce.cuh.
-  for (const std::string_view part :
-       {"deep_ep::", "nvshmem", "cross_device_reduce", "multimem_all_reduce",
-        "multimem_one_shot_all_reduce", "one_shot_all_reduce", "two_shot_all_reduce",
-        "mscclpp::", "allreduce_fusion_kernel", "bubblesim_standin_",
-        "ShotAllReduceKernel", "userbuffers_fp16_sum_inplace_gpu", "userbuffers_push",
-        "userbuffers_pull", "allreduce_prototype", "reduce_scatter_cross_device_store"}) {
-    if (kernel_name.find(part) != std::string_view::npos) return true;
-  }
-  return false;
+  static constexpr std::array<std::string_view, 16> kPartsOfNames{
+      "deep_ep::", "nvshmem", "cross_device_reduce", "multimem_all_reduce",
+      "multimem_one_shot_all_reduce", "one_shot_all_reduce", "two_shot_all_reduce",
+      "mscclpp::", "allreduce_fusion_kernel", "bubblesim_standin_",
+      "ShotAllReduceKernel", "userbuffers_fp16_sum_inplace_gpu", "userbuffers_push",
+      "userbuffers_pull", "allreduce_prototype", "reduce_scatter_cross_device_store"};
+  return is_nccl(kernel_name) || std::ranges::any_of(kPartsOfNames, [&](std::string_view part) {
+           return kernel_name.find(part) != std::string_view::npos;
+         });
 }
 
 CollectiveKind kind_of_kernel(std::string_view kernel_name) {

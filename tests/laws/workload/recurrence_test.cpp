@@ -19,26 +19,32 @@ namespace {
 /// What the events say of one rank.
 class Watch final : public RunObserver {
  public:
-  explicit Watch(const program::Program& program) {
-    times.op_ends.resize(program.ops.size(), SimTime::max());
+  Watch(const program::Program& program, std::uint32_t passes) : passes_(program.ops.size()) {
+    times.op_ends.resize(passes * program.ops.size(), SimTime::max());
   }
   void on_iteration(ProgramRun&, std::uint32_t, SimTime now) override {
     times.marks.push_back(now);
   }
   void on_op_finished(const OpRecord& record) override {
-    times.op_ends[record.op] = record.end;
+    times.op_ends[passes_[record.op]++ * passes_.size() + record.op] = record.end;
     times.last_op_end = record.end;
   }
   void on_pass_finished(ProgramRun&, SimTime now) override { times.end = now; }
 
   PassTimes times;
+
+ private:
+  std::vector<std::size_t> passes_;  ///< by operation
 };
 
 std::optional<std::vector<PassTimes>> by_events(const JobProgram& job,
-                                                const hardware::GpuSpec& spec) {
+                                                const hardware::GpuSpec& spec,
+                                                std::uint32_t passes) {
   std::vector<Watch> watches;
-  for (const program::Program& program : job.ranks) watches.emplace_back(program);
-  LoneJob lone(job, spec, {}, pointers_to(watches));
+  for (const program::Program& program : job.ranks) watches.emplace_back(program, passes);
+  const LoneSetup once;
+  const LoneSetup setup = passes == 1 ? once : LoneSetup{Repeat::kLoop, passes, {}};
+  LoneJob lone(job, spec, setup, pointers_to(watches));
   lone.run();
   if (!lone.finished()) return std::nullopt;
   std::vector<PassTimes> times;
@@ -47,10 +53,11 @@ std::optional<std::vector<PassTimes>> by_events(const JobProgram& job,
 }
 
 /// False if the recurrence leaves the job to events.
-bool expect_the_same(const JobProgram& job, const hardware::GpuSpec& spec) {
+bool expect_the_same(const JobProgram& job, const hardware::GpuSpec& spec,
+                     std::uint32_t passes = 1) {
   EXPECT_TRUE(has_recurrence(job, spec));
-  const auto expected = by_events(job, spec);
-  const auto found = pass_times(job);
+  const auto expected = by_events(job, spec, passes);
+  const auto found = pass_times(job, passes);
   EXPECT_TRUE(expected);
   if (!found || !expected) return false;
   for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
@@ -58,6 +65,7 @@ bool expect_the_same(const JobProgram& job, const hardware::GpuSpec& spec) {
     EXPECT_EQ((*found)[rank].op_ends, (*expected)[rank].op_ends);
     EXPECT_EQ((*found)[rank].marks, (*expected)[rank].marks);
     EXPECT_EQ((*found)[rank].last_op_end, (*expected)[rank].last_op_end);
+    if (passes > 1) continue;  // runs that repeat tell no end
     EXPECT_EQ((*found)[rank].end, (*expected)[rank].end);
   }
   return true;
@@ -91,13 +99,16 @@ class RandomJob {
   }
   bool chance(double probability) { return random_.uniform() < probability; }
   std::uint32_t whole(std::uint32_t span) { return span / shape_.grain * shape_.grain; }
+  std::uint32_t passes_back() { return chance(0.1) ? 1 + below(2) : 0; }
   program::ShortSpan span(std::uint32_t longest) {
     return {chance(0.2) ? 0 : whole(below(longest))};
   }
 
-  // Its edges are from operations of its own thread, which are launched before it.
+  // Its edges are from operations of its own thread, which are launched before it, or from itself,
+  // passes ago.
   program::Op& add_op(program::Program& program, std::uint32_t thread) {
     std::vector<std::uint32_t>& before = ops_of_[thread];
+    const auto own = static_cast<std::uint32_t>(program.ops.size());
     program::Op& op = program.ops.emplace_back();
     op.duration = Duration{chance(0.01) ? 0 : shape_.grain + whole(below(20'000))};
     op.launch_lag = span(6'000);
@@ -109,10 +120,11 @@ class RandomJob {
     if (op.stream == 0 && chance(0.1)) op.kind = program::WorkKind::kCopy;
     op.first_edge = static_cast<std::uint32_t>(program.edges.size());
     for (; op.edge_count < 2 && !before.empty() && chance(0.2); ++op.edge_count) {
+      const std::uint32_t back = passes_back();
       const std::uint32_t from = before[below(static_cast<std::uint32_t>(before.size()))];
-      program.edges.push_back({from, span(2'000)});
+      program.edges.push_back({back > 0 ? own : from, span(2'000), back});
     }
-    before.push_back(static_cast<std::uint32_t>(program.ops.size()) - 1);
+    before.push_back(own);
     return op;
   }
 
@@ -150,11 +162,13 @@ class RandomJob {
   void add_detail(program::Program& program, std::uint32_t thread, program::Step& step) {
     program::StepDetail detail;
     detail.return_lag = span(2'000);
+    detail.passes_back = passes_back();
     const std::uint32_t other = below(shape_.threads);
     const std::size_t steps = program.threads[other].steps.size();
     if (other != thread && steps > 0 && chance(0.5)) {
       detail.after_thread = other;
       detail.after_step = static_cast<std::uint32_t>(steps) - 1;
+      detail.after_passes_back = passes_back();
     }
     step.detail = static_cast<std::uint32_t>(program.details.size());
     program.details.push_back(detail);
@@ -225,6 +239,17 @@ TEST_P(RandomJobs, EndAsTheyDoEventByEvent) {
   EXPECT_LT(left_to_events, GetParam().grain > 1 ? 200 : 60);
 }
 
+TEST_P(RandomJobs, RepeatAsTheyDoEventByEvent) {
+  int left_to_events = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomJob random(GetParam(), seed);
+    if (!expect_the_same(random.job(), plain_gpu(), 4)) ++left_to_events;
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_LT(left_to_events, 100);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, RandomJobs,
                          testing::Values(Shape{1, 1, 1}, Shape{1, 1, 4}, Shape{1, 3, 2},
                                          Shape{3, 1, 2}, Shape{4, 2, 3}, Shape{8, 3, 4},
@@ -259,6 +284,7 @@ TEST(Recurrence, KnowsThatTheLaunchQueueIsShort) {
   JobProgram job;
   job.ranks = {maker.program()};
   EXPECT_TRUE(expect_the_same(job, plain_gpu()));
+  EXPECT_TRUE(expect_the_same(job, plain_gpu(), 3));
   // The last call comes when the 1,976th kernel has ended.
   const auto times = pass_times(job);
   ASSERT_TRUE(times);
