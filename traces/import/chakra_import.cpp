@@ -149,7 +149,7 @@ Result<ReadRank> read_rank(ByteStream& source, const std::string& name,
 }
 
 /// "job.3.et", "job.3.json.gz": the last part of the name that is a number.
-std::optional<std::uint32_t> rank_in_name(const fs::path& path) {
+std::optional<std::uint32_t> last_number_in_name(const fs::path& path) {
   std::string name = path.filename().string();
   for (const std::string_view ending : {".gz", ".et", ".json"}) {
     if (name.ends_with(ending)) name.resize(name.size() - ending.size());
@@ -169,7 +169,7 @@ Result<ReadRank> read_file(const fs::path& path, const ImportOptions& options,
   std::function<void()> on_block;
   if (progress) on_block = [&] { progress({name, source.consumed(), source.total()}); };
   auto rank = read_rank(source, name, options, on_block);
-  if (rank) rank->named_rank = rank_in_name(path);
+  if (rank) rank->named_rank = last_number_in_name(path);
   return rank;
 }
 
