@@ -10,8 +10,9 @@ from bubblesim import _core
 from bubblesim._table import write_file
 
 from .config_file import ConfigFile, constants_text, failed, find, table_text
-from .kernel_tables import FAMILIES, KINDS, PRECISIONS, read_measured_kernels
+from .kernel_tables import FAMILIES, KINDS, PRECISIONS, TABLES, read_measured_kernels
 from .least_squares import fit_least_squares
+from .recorded_kernels import RECORDINGS
 
 LONG_NS = 3000  # 1 us is the resolution of some tables: shorter kernels tell little
 # What is fitted at once, in this order: a later stage builds on the constants of earlier ones (fp32
@@ -148,7 +149,7 @@ def errors_text(errors):
 def main(options):
     path = find("efficiency", options.device)
     family = next((family for family in FAMILIES if path.stem.startswith(family)), path.stem)
-    rows, sources, left_out = read_measured_kernels(options.data, family)
+    rows, sources, left_out = read_measured_kernels(options.data, family, TABLES + RECORDINGS)
     kernels = Kernels(rows, str(path))
     values, constants = fit(kernels)
     errors = errors_of(kernels, values)

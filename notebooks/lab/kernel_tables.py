@@ -310,7 +310,7 @@ TABLES = [
           LENS + "Falconsai_nsfw_image_detection__1016002.json"),
     trace("h100", "h100", "OWLv2", "judge",
           LENS + "google_owlv2-large-patch14-ensemble__1016001.json")]
-FAMILIES = ["a100", "h100"]
+FAMILIES = ["a100", "h100", "h200"]
 
 
 def entries(read, path):
@@ -322,13 +322,13 @@ def entries(read, path):
                                       "table as its publisher has it")]) from None
 
 
-def read_measured_kernels(folder, family):
+def read_measured_kernels(folder, family, tables=TABLES):
     """(rows, sources as read, what was left out: {counter: number})."""
     if family not in FAMILIES:
         raise failed([("", "", f"unknown family of measured devices \"{family}\"; known: "
                                f"{', '.join(FAMILIES)}")])
     rows, sources, left_out = [], [], defaultdict(int)
-    for of, device, source, role, read, path in TABLES:
+    for of, device, source, role, read, path in tables:
         if of != family:
             continue
         packed, plain = Path(folder, path + ".gz"), Path(folder, path)

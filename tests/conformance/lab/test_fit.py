@@ -16,7 +16,8 @@ SOURCE, DATA = Path(os.environ["BUBBLESIM_SOURCE"]), Path(os.environ["BUBBLESIM_
 loader = importlib.machinery.SourceFileLoader("fit_command", str(SOURCE / "scripts/fit"))
 fit = importlib.util.module_from_spec(importlib.util.spec_from_loader("fit_command", loader))
 loader.exec_module(fit)
-from lab import all_reduce, fit_kernels, fit_sharing, fit_training, kernel_tables
+from lab import (all_reduce, fit_kernels, fit_sharing, fit_training, kernel_tables,
+                 recorded_kernels)
 from lab.least_squares import fit_least_squares, from_logs
 
 needs_data = pytest.mark.skipif(not (DATA / "INDEX.tsv").exists(), reason=f"no data in {DATA}")
@@ -173,6 +174,31 @@ def test_judged_errors_of_the_shipped_constants_stay_where_they_are(family, devi
               for e in fit_kernels.errors_of(kernels, {}) if e["role"] == "judge"}
     for name, limit in limits.items():
         assert judged[name] < limit, name
+
+
+SAMPLES = SOURCE / "traces/samples"
+
+
+def test_the_h200s_constants_are_what_its_recordings_give(capsys, tmp_path):
+    made = tmp_path / "h200.json"
+    code, out, errors = run(capsys, "kernels", "--data", SAMPLES, "--device", "h200", "-o", made)
+    assert code == 0 and out.startswith("212 rows of 11 tables\n")
+    assert made.read_text() == (SOURCE / "configs/efficiency/h200.json").read_text()
+    of_judges = {line[:20].strip(): line.split("%")[1] for line in out.splitlines()
+                 if " judge " in line}  # from 20 us on
+    for kernels, limit in (("gemm, bf16", 7), ("optimizer, bf16", 29), ("optimizer, fp32", 4)):
+        assert float(of_judges[kernels]) < limit
+
+
+def test_products_of_a_recording_follow_from_its_job():
+    file = SAMPLES / "h200/train-llama2-7b-fsdp.btr"
+    rows = {work.name: (work.shape, ns) for work, ns, *_ in recorded_kernels.read_recording(
+        "empty", ["llama2-7b", 1, 2048, {}], file) if work}
+    assert rows["down gemm weight-grad"][0] == (4096, 11008, 2048, 1)
+    assert rows["logits gemm"][0] == (2048, 32000, 4096, 1) and rows["logits gemm"][1] == 604_890
+    assert rows["attention input-grad"][0] == (2048, 2048, 128, 32)
+    with pytest.raises(bubblesim.Error, match="900 kernels of TN; expected a multiple of 217"):
+        list(recorded_kernels.read_recording("empty", ["gpt2-large", 1, 2048, {}], file))
 
 
 # ---- network
