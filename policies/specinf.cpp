@@ -408,9 +408,10 @@ PolicySpec specinf_spec() {
                   {SystemFeature::kChangingPriority, "priority", {"changes"}}};
   spec.training_gate = [](const ParameterSet&) { return TrainingGate::kTells; };
   spec.not_searched = {"reserve_mib", "ask", "tell"};
-  // What the bucket got while fillers were kept out is spent slowly: on the sample for 45 s.
+  // What the bucket got while fillers were kept out is spent slowly: on the sample in nine times
+  // as long.
   spec.settling = [](const ParameterSet& given, Duration iteration) {
-    return std::max(2 * given.duration("reference"), 2 * iteration) + 5 * given.duration("horizon");
+    return 10 * std::max(given.duration("reference"), iteration) + given.duration("horizon");
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<SpecInf>(given); };
   return spec;
