@@ -325,7 +325,8 @@ Case random_case(std::uint64_t seed, Kind kind) {
                          .warps = held_back || with_caps ? only_size : any_size(),
                          .blocks = static_cast<std::uint64_t>(pick(1, 60)),
                          .block_ns = pick(1, 40 * unit)});
-    // A process with a cap launches less than a full wave: tests/unit/sim/gpu/caps_test.cpp.
+    // A process with a cap launches less than a full wave:
+    // tests/unit/sim/gpu/caps_and_clients_test.cpp.
     PlainJob& job = made.jobs.back();
     if (made.caps[job.client] < kSms && job.blocks == job.per_sm() * kSms) ++job.blocks;
   }

@@ -1,4 +1,4 @@
-// SM caps, as MPS active-thread percentages set them.
+// SM caps, as MPS active-thread percentages set them, and clients as equals.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // Usage over time: what each interval holds, that intervals add up to the report, and that nobody
-// notices that it was recorded.
+// notices that it was recorded. Then how long runs of no given length last.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Waves alone: what ends when, without a GPU around it.
+// Waves alone: what ends when, without a GPU around it; then kernels in turns, by time slices.
 #include <gtest/gtest.h>
 
 #include <optional>

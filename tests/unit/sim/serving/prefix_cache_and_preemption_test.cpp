@@ -1,4 +1,5 @@
-// What prompts share is computed once, while its blocks are there.
+// What prompts share is computed once, while its blocks are there; who gives blocks back when they
+// run out.
 #include <gmock/gmock.h>
 
 #include "sim/serving/block_pool.hpp"

@@ -1,3 +1,4 @@
+// The parts of clocks of several processes: marks of who lives, shared memory, wall clocks.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
