@@ -113,9 +113,11 @@ TEST_F(CudaBench, MoreExecutionsThanRecordsWaitAndAreAllTold) {
 TEST_F(CudaBench, CopiesMoveTheirBytesOnTheirPathInChunks) {
   const auto in = copy(3'000'000, CopyPath::kHostToDevice, 0);
   const auto out = copy(100'000'000, CopyPath::kDeviceToHost, 1);
+  const auto before = kernel(50ms, 1);  // both chunks are launched before it ends
   plan_.record_operations = true;
   ASSERT_TRUE(open());
   launch(in);
+  launch(before);
   launch(out);
   ASSERT_TRUE(close());
   // 1,000 bytes a nanosecond, and the stamp that says the end.
