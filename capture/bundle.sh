@@ -38,7 +38,8 @@ done
 [[ $limit_mb =~ ^[0-9]+$ ]] || die "--limit-mb is '$limit_mb'; expected megabytes, a whole number"
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || die "--jobs is '$jobs'; expected a number, 1 or more"
 
-# Where the program looks for each (sim/app/own_process.cpp, capture/control/job_environment.cpp).
+# Where the program looks for each (sim/app/shared/own_process.cpp,
+# capture/control/job_environment.cpp).
 programs=(bin/bubblesim libexec/bubblesim/bubblesim_replay)
 preloaded=(lib/libbubblesim_capture.so lib/libbubblesim_gate.so)
 

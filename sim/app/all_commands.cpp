@@ -1,5 +1,5 @@
 // The commands of bubblesim, in the order of its help.
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 
 namespace bubblesim::app {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/app.hpp"
-#include "sim/app/gpu_place.hpp"
+#include "sim/app/shared/app.hpp"
+#include "sim/app/shared/gpu_place.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_fwd.hpp"

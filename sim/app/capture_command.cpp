@@ -18,7 +18,7 @@
 #include "capture/control/process_info.hpp"
 #include "capture/control/recorder_client.hpp"
 #include "capture/protocol/capture_request.hpp"
-#include "sim/app/own_process.hpp"
+#include "sim/app/shared/own_process.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/units.hpp"

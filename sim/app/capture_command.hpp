@@ -8,7 +8,7 @@
 #include "capture/control/collect_recordings.hpp"
 #include "capture/control/recorder_client.hpp"
 #include "capture/protocol/capture_request.hpp"
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 
 namespace bubblesim::app {
 

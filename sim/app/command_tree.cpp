@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 

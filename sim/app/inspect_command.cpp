@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"

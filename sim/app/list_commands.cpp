@@ -9,8 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "sim/app/app.hpp"
-#include "sim/app/policy_options.hpp"
+#include "sim/app/shared/app.hpp"
+#include "sim/app/shared/policy_options.hpp"
 #include "sim/app/schema_kinds.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"

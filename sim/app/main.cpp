@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include "policies/builtin.hpp"
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/app/command_tree.hpp"
-#include "sim/app/own_process.hpp"
+#include "sim/app/shared/own_process.hpp"
 
 namespace {
 

@@ -9,10 +9,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "sim/app/app.hpp"
-#include "sim/app/gpu_place.hpp"
-#include "sim/app/policy_options.hpp"
-#include "sim/app/run_arguments.hpp"
+#include "sim/app/shared/app.hpp"
+#include "sim/app/shared/gpu_place.hpp"
+#include "sim/app/shared/policy_options.hpp"
+#include "sim/app/shared/run_arguments.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/measure/measure.hpp"
 #include "sim/observe/report.hpp"

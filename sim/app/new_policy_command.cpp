@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/plugin/policy_project.hpp"
 

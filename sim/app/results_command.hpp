@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/base/result.hpp"
 #include "sim/store/results_store.hpp"
 

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/app/results_command.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"

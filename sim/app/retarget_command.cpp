@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/base/units.hpp"

@@ -16,10 +16,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "sim/app/app.hpp"
-#include "sim/app/own_process.hpp"
-#include "sim/app/policy_options.hpp"
-#include "sim/app/run_arguments.hpp"
+#include "sim/app/shared/app.hpp"
+#include "sim/app/shared/own_process.hpp"
+#include "sim/app/shared/policy_options.hpp"
+#include "sim/app/shared/run_arguments.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"

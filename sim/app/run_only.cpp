@@ -1,5 +1,5 @@
 // `run` alone: the program that scripts/demo waits for, built in half of the time of bubblesim.
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 
 namespace bubblesim::app {
 

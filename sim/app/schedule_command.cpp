@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/number_text.hpp"

@@ -11,8 +11,8 @@
 #include <string>
 #include <unordered_set>
 
-#include "sim/app/app.hpp"
-#include "sim/app/policy_options.hpp"
+#include "sim/app/shared/app.hpp"
+#include "sim/app/shared/policy_options.hpp"
 #include "sim/app/sweep_display.hpp"
 #include "sim/base/json.hpp"
 #include "sim/sweep/plan.hpp"

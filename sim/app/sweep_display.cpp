@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/app/own_process.hpp"
-#include "sim/app/policy_options.hpp"
+#include "sim/app/shared/own_process.hpp"
+#include "sim/app/shared/policy_options.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/utf8.hpp"
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/policy/declaration.hpp"

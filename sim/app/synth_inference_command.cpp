@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency.hpp"
 #include "sim/synth/inference_program.hpp"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <memory>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/text/text_table.hpp"

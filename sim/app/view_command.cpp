@@ -9,11 +9,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "sim/app/app.hpp"
-#include "sim/app/own_process.hpp"
-#include "sim/app/policy_options.hpp"
+#include "sim/app/shared/app.hpp"
+#include "sim/app/shared/own_process.hpp"
+#include "sim/app/shared/policy_options.hpp"
 #include "sim/app/results_command.hpp"
-#include "sim/app/run_arguments.hpp"
+#include "sim/app/shared/run_arguments.hpp"
 #include "sim/base/child_process.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"

@@ -11,7 +11,7 @@
 #include "sim/workload/build_counters.hpp"
 #include "traces/align.hpp"
 #include "traces/format/trace_reader.hpp"
-#include "traces/import/chakra_import.hpp"
+#include "traces/import/chakra/chakra_import.hpp"
 #include "traces/import/kineto_import.hpp"
 #include "traces/import/nsys_import.hpp"
 #include "traces/join/join_recording.hpp"

@@ -7,7 +7,7 @@
 
 #include "tests/unit/traces/import/invariants.hpp"
 #include "traces/export/chakra_export.hpp"
-#include "traces/import/chakra_import.hpp"
+#include "traces/import/chakra/chakra_import.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace bubblesim::traces;

@@ -9,7 +9,7 @@
 
 #include "sim/base/output_file.hpp"
 #include "traces/export/json_text.hpp"
-#include "traces/import/chakra_attributes.hpp"
+#include "traces/import/chakra/chakra_attributes.hpp"
 #include "traces/launch_shapes.hpp"
 #include "traces/meeting_key.hpp"
 #include "traces/record_names.hpp"

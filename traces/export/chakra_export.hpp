@@ -4,8 +4,9 @@
 // A node's id is the index of its operation; calls follow; markers and stalls are METADATA_NODEs.
 // data_deps of an operation: its launch, its stream's previous operation, its edges. data_deps of a
 // call: the awaited operations. ctrl_deps: the launch. Attributes:
-// traces/import/chakra_attributes.hpp. Importing the files again (traces/import/chakra_import.hpp)
-// gives the same operations, calls, times, streams and shapes.
+// traces/import/chakra/chakra_attributes.hpp. Importing the files again
+// (traces/import/chakra/chakra_import.hpp) gives the same operations, calls, times, streams and
+// shapes.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/white_space.hpp"
 #include "traces/import/byte_stream.hpp"
-#include "traces/import/chakra_import.hpp"
+#include "traces/import/chakra/chakra_import.hpp"
 
 namespace bubblesim::traces {
 namespace {

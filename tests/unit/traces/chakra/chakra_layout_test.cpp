@@ -7,7 +7,7 @@
 
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"
 #include "traces/align.hpp"
-#include "traces/import/chakra_import.hpp"
+#include "traces/import/chakra/chakra_import.hpp"
 #include "traces/trace_origin.hpp"
 
 namespace bubblesim::traces {

@@ -8,8 +8,8 @@
 #include "tests/samples/samples.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "traces/export/chakra_export.hpp"
-#include "traces/import/chakra_attributes.hpp"
-#include "traces/import/chakra_import.hpp"
+#include "traces/import/chakra/chakra_attributes.hpp"
+#include "traces/import/chakra/chakra_import.hpp"
 #include "traces/record_names.hpp"
 
 namespace bubblesim::traces {

@@ -1,4 +1,4 @@
-#include "traces/import/chakra_layout.hpp"
+#include "traces/import/chakra/chakra_layout.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "traces/import/chakra_records.hpp"
+#include "traces/import/chakra/chakra_records.hpp"
 #include "traces/trace_origin.hpp"
 
 namespace bubblesim::traces::chakra {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/base/result.hpp"
-#include "traces/import/chakra_node.hpp"
+#include "traces/import/chakra/chakra_node.hpp"
 #include "traces/import/collective_times.hpp"
 
 namespace bubblesim::traces::chakra {

@@ -11,7 +11,7 @@
 
 #include "sim/base/counters.hpp"
 #include "traces/import/byte_stream.hpp"
-#include "traces/import/chakra_attributes.hpp"
+#include "traces/import/chakra/chakra_attributes.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::chakra_et {

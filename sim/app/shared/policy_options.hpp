@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/base/time.hpp"
 #include "sim/policy/session/call_mark.hpp"
 

@@ -1,4 +1,4 @@
-#include "sim/app/gpu_place.hpp"
+#include "sim/app/shared/gpu_place.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "sim/app/own_process.hpp"
+#include "sim/app/shared/own_process.hpp"
 
 #include <charconv>
 #include <cstdlib>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <unistd.h>
 
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 #include "sim/policy/session/call_mark.hpp"
 #include "sim/sweep/run_journal.hpp"
 

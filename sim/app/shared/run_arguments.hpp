@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/app.hpp"
-#include "sim/app/policy_options.hpp"
+#include "sim/app/shared/app.hpp"
+#include "sim/app/shared/policy_options.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/observe/run_result.hpp"

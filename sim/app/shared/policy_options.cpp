@@ -1,4 +1,4 @@
-#include "sim/app/policy_options.hpp"
+#include "sim/app/shared/policy_options.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/app/own_process.hpp"
+#include "sim/app/shared/own_process.hpp"
 #include "sim/base/units.hpp"
 #include "sim/plugin/load_policies.hpp"
 #include "sim/sweep/program_version.hpp"

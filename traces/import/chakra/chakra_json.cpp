@@ -8,7 +8,7 @@
 
 #include <chakra_et.pb.h>
 
-#include "traces/import/chakra_node.hpp"
+#include "traces/import/chakra/chakra_node.hpp"
 #include "traces/import/json_fields.hpp"
 #include "traces/import/json_scan.hpp"
 

@@ -1,4 +1,4 @@
-#include "traces/import/chakra_import.hpp"
+#include "traces/import/chakra/chakra_import.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "traces/import/byte_stream.hpp"
-#include "traces/import/chakra_layout.hpp"
-#include "traces/import/chakra_node.hpp"
-#include "traces/import/chakra_records.hpp"
+#include "traces/import/chakra/chakra_layout.hpp"
+#include "traces/import/chakra/chakra_node.hpp"
+#include "traces/import/chakra/chakra_records.hpp"
 #include "traces/import/read_files.hpp"
 #include "traces/join/missing_ranks.hpp"
 

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "traces/import/chakra_layout.hpp"
-#include "traces/import/chakra_node.hpp"
-#include "traces/import/chakra_records.hpp"
+#include "traces/import/chakra/chakra_layout.hpp"
+#include "traces/import/chakra/chakra_node.hpp"
+#include "traces/import/chakra/chakra_records.hpp"
 #include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces::chakra {

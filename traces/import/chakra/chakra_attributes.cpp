@@ -1,9 +1,9 @@
-#include "traces/import/chakra_attributes.hpp"
+#include "traces/import/chakra/chakra_attributes.hpp"
 
 #include <limits>
 
 #include "sim/base/utf8.hpp"
-#include "traces/import/chakra_node.hpp"
+#include "traces/import/chakra/chakra_node.hpp"
 #include "traces/import/json_fields.hpp"
 #include "traces/record_names.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "traces/import/chakra_node.hpp"
+#include "traces/import/chakra/chakra_node.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces::chakra {

@@ -1,4 +1,4 @@
-#include "sim/app/app.hpp"
+#include "sim/app/shared/app.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

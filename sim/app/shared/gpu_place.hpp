@@ -10,8 +10,8 @@
 
 #include "capture/rig/rig.hpp"
 #include "capture/substrate/card_state.hpp"
-#include "sim/app/app.hpp"
-#include "sim/app/own_process.hpp"
+#include "sim/app/shared/app.hpp"
+#include "sim/app/shared/own_process.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"

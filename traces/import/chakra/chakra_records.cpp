@@ -1,4 +1,4 @@
-#include "traces/import/chakra_records.hpp"
+#include "traces/import/chakra/chakra_records.hpp"
 
 #include <algorithm>
 #include <map>

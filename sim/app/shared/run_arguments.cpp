@@ -1,4 +1,4 @@
-#include "sim/app/run_arguments.hpp"
+#include "sim/app/shared/run_arguments.hpp"
 
 #include <algorithm>
 #include <array>
