@@ -12,21 +12,6 @@ namespace {
 namespace py = pybind11;
 using namespace policy;
 
-template <class Class, class Type>
-auto nanoseconds(Type Class::*member) {
-  return [member](const Class& self) { return to_ns(self.*member); };
-}
-
-template <class Class>
-auto bytes(Bytes Class::*member) {
-  return [member](const Class& self) { return (self.*member).value; };
-}
-
-template <class Class>
-auto client_of() {
-  return [](const Class& self) { return self.client.value; };
-}
-
 void bind_enumerations(py::module_& module) {
   py::enum_<Role>(module, "Role", "What a client is.")
       .value("TRAINING", Role::kTraining)
@@ -66,14 +51,12 @@ void bind_enumerations(py::module_& module) {
 
 void bind_machine(py::module_& module) {
   py::class_<ClientInfo>(module, "ClientInfo", "One process on the policy's GPU.")
-      .def_property_readonly("id", [](const ClientInfo& self) { return self.id.value; },
-                             "0 is the protected client.")
+      .def_readonly("id", &ClientInfo::id, "0 is the protected client.")
       .def_readonly("role", &ClientInfo::role, "What it is.")
       .def_readonly("name", &ClientInfo::name, "For people.")
-      .def_property_readonly("memory", bytes(&ClientInfo::memory), "Bytes; 0: not known.")
+      .def_readonly("memory", &ClientInfo::memory, "Bytes; 0: not known.")
       .def_readonly("memory_known", &ClientInfo::memory_known, "Whether memory is.")
-      .def_property_readonly("pass_ns", nanoseconds(&ClientInfo::pass),
-                             "A filler's pass alone; 0: not known.")
+      .def_readonly("pass_ns", &ClientInfo::pass, "A filler's pass alone; 0: not known.")
       .def_readonly("queued", &ClientInfo::queued,
                     "It works off fill jobs, and holds memory only while one is placed here.")
       .def_readonly("ranks", &ClientInfo::ranks,
@@ -89,108 +72,71 @@ void bind_machine(py::module_& module) {
       .def_readonly("tpc_sms", &GpuInfo::tpc_sms, "SMs that a cap takes or leaves together.")
       .def_readonly("priority_changes", &GpuInfo::priority_changes,
                     "Clients' priorities can change while they run.")
-      .def_readonly("compute_capability", &GpuInfo::compute_capability,
-                    "86 for 8.6; 0: not known.")
-      .def_property_readonly("memory", bytes(&GpuInfo::memory), "Bytes.")
-      .def_property_readonly("time_slice_ns", nanoseconds(&GpuInfo::time_slice),
-                             "A context's turn.")
-      .def_property_readonly("context_switch_ns", nanoseconds(&GpuInfo::context_switch),
-                             "Idle between two turns.")
-      .def_property_readonly(
-          "dram_bandwidth", [](const GpuInfo& self) { return self.dram_bandwidth.value; },
-          "Bytes a second.")
-      .def_property_readonly(
-          "host_bandwidth", [](const GpuInfo& self) { return self.host_bandwidth.value; },
-          "Bytes a second; 0: not known.")
+      .def_readonly("compute_capability", &GpuInfo::compute_capability, "86 for 8.6; 0: not known.")
+      .def_readonly("memory", &GpuInfo::memory, "Bytes.")
+      .def_readonly("time_slice_ns", &GpuInfo::time_slice, "A context's turn.")
+      .def_readonly("context_switch_ns", &GpuInfo::context_switch, "Idle between two turns.")
+      .def_readonly("dram_bandwidth", &GpuInfo::dram_bandwidth, "Bytes a second.")
+      .def_readonly("host_bandwidth", &GpuInfo::host_bandwidth, "Bytes a second; 0: not known.")
       .def_readonly("mig", &GpuInfo::mig, "How MIG cuts it.");
 }
 
 void bind_infos(py::module_& module) {
   py::class_<LaunchInfo>(module, "LaunchInfo", "A launch call that a host thread makes.")
-      .def_property_readonly("client", client_of<LaunchInfo>(), "Whose.")
+      .def_readonly("client", &LaunchInfo::client, "Whose.")
       .def_readonly("kind", &LaunchInfo::kind, "Of what.")
       .def_readonly("blocks", &LaunchInfo::blocks, "Of the grid; 0 for copies and memsets.")
       .def_readonly("threads_per_block", &LaunchInfo::threads_per_block,
                     "0 for copies and memsets.")
       .def_readonly("launch", &LaunchInfo::launch,
                     "The client's launches so far, this one included.")
-      .def_property_readonly("profiled_ns", nanoseconds(&LaunchInfo::profiled),
-                             "Alone on a GPU; only with Needs(kernel_durations).")
+      .def_readonly("profiled_ns", &LaunchInfo::profiled,
+                    "Alone on a GPU; only with Needs(kernel_durations).")
       .def_readonly("operations", &LaunchInfo::operations,
                     "Device operations of this call; a CUDA graph has many.")
       .def_readonly("sm_blocks", &LaunchInfo::sm_blocks,
                     "Blocks that the GPU holds at once; 0: not known.")
       .def_readonly("kernel", &LaunchInfo::kernel,
                     "Equal for launches of one function by one client.")
-      .def_readonly("bound", &LaunchInfo::bound,
-                    "What bounds it; only with Needs(kernel_classes).")
+      .def_readonly("bound", &LaunchInfo::bound, "What bounds it; only with Needs(kernel_classes).")
       .def_readonly("waits", &LaunchInfo::waits,
                     "Its thread waits for the verdict; else it has gone on.");
   py::class_<CompletionInfo>(module, "CompletionInfo", "A device operation that ended.")
-      .def_property_readonly("client", client_of<CompletionInfo>(), "Whose.")
+      .def_readonly("client", &CompletionInfo::client, "Whose.")
       .def_readonly("kind", &CompletionInfo::kind, "Of what.")
       .def_readonly("launch", &CompletionInfo::launch, "Which launch ended.");
   py::class_<BubbleInfo>(module, "BubbleInfo", "A bubble of training that begins.")
-      .def_property_readonly("expected_ns", nanoseconds(&BubbleInfo::expected), "Measured length.")
-      .def_property_readonly("free_memory", bytes(&BubbleInfo::free_memory),
-                             "Bytes free during it; 0: not known.")
+      .def_readonly("expected_ns", &BubbleInfo::expected, "Measured length.")
+      .def_readonly("free_memory", &BubbleInfo::free_memory, "Bytes free during it; 0: not known.")
       .def_readonly("pipeline", &BubbleInfo::pipeline, "A wait for a pipeline peer.");
   py::class_<IterationInfo>(module, "IterationInfo", "An iteration, or a pass, that ended.")
-      .def_property_readonly("client", client_of<IterationInfo>(), "Whose.")
+      .def_readonly("client", &IterationInfo::client, "Whose.")
       .def_readonly("number", &IterationInfo::number, "From 1 on.")
-      .def_property_readonly("length_ns", nanoseconds(&IterationInfo::length),
-                             "Since the last one's end; a pass: since its first launch.");
-}
-
-std::optional<Duration> span(std::optional<std::int64_t> ns) {
-  return ns ? std::optional(Duration{*ns}) : std::nullopt;
-}
-
-std::optional<Bytes> size(std::optional<std::uint64_t> count) {
-  return count ? std::optional(Bytes{*count}) : std::nullopt;
+      .def_readonly("length_ns", &IterationInfo::length,
+                    "Since the last one's end; a pass: since its first launch.");
 }
 
 void bind_decisions(py::module_& module) {
   py::class_<Sharing>(module, "Sharing", "How clients share the GPU, decided before the start.")
-      .def(py::init([](SharingMode mode, std::optional<std::int64_t> slice_ns,
-                       std::optional<std::int64_t> switch_cost_ns, bool unified_memory,
-                       bool changing_slices, bool fillers_share) {
-             return Sharing{mode, span(slice_ns), span(switch_cost_ns), unified_memory,
-                            changing_slices, fillers_share};
-           }),
+      .def(py::init<SharingMode, std::optional<Duration>, std::optional<Duration>, bool, bool,
+                    bool>(),
            py::arg("mode") = SharingMode::kSpatial, py::kw_only(),
            py::arg("slice_ns") = py::none(), py::arg("switch_cost_ns") = py::none(),
            py::arg("unified_memory") = false, py::arg("changing_slices") = false,
            py::arg("fillers_share") = false);
   py::class_<ClientSharing>(module, "ClientSharing", "How one client is set up.")
-      .def(py::init([](std::uint32_t sm_percentage, std::int32_t priority, std::uint32_t sms,
-                       double memory_share, std::optional<std::int64_t> slice_ns,
-                       std::optional<std::uint64_t> memory_limit,
-                       std::optional<std::uint64_t> resident) {
-             return ClientSharing{.sm_percentage = sm_percentage,
-                                  .priority = priority,
-                                  .sms = sms,
-                                  .memory_share = memory_share,
-                                  .slice = span(slice_ns),
-                                  .memory_limit = size(memory_limit),
-                                  .resident = size(resident)};
-           }),
+      .def(py::init<std::uint32_t, std::int32_t, std::uint32_t, double, std::optional<Duration>,
+                    std::optional<Bytes>, std::optional<Bytes>>(),
            py::kw_only(), py::arg("sm_percentage") = 100, py::arg("priority") = 0,
            py::arg("sms") = 0, py::arg("memory_share") = 1.0, py::arg("slice_ns") = py::none(),
            py::arg("memory_limit") = py::none(), py::arg("resident") = py::none());
   py::class_<Admission>(module, "Admission", "Whether a filler may run on the GPU at all.")
-      .def(py::init([](bool admitted, std::string reason) {
-             return Admission{admitted, std::move(reason)};
-           }),
-           py::arg("admitted") = true, py::arg("reason") = "")
+      .def(py::init<bool, std::string>(), py::arg("admitted") = true, py::arg("reason") = "")
       .def_readonly("admitted", &Admission::admitted, "Whether it may run.")
       .def_readonly("reason", &Admission::reason, "Why not.");
   py::class_<Needs>(module, "Needs", "Knowledge that a policy asks for.")
-      .def(py::init([](bool kernel_durations, bool bubbles, bool completions, bool kernel_classes,
-                       bool iterations) {
-             return Needs{kernel_durations, bubbles, completions, kernel_classes, iterations};
-           }),
-           py::kw_only(), py::arg("kernel_durations") = false, py::arg("bubbles") = false,
+      .def(py::init<bool, bool, bool, bool, bool>(), py::kw_only(),
+           py::arg("kernel_durations") = false, py::arg("bubbles") = false,
            py::arg("completions") = false, py::arg("kernel_classes") = false,
            py::arg("iterations") = false);
 }

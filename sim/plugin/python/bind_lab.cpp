@@ -42,7 +42,7 @@ namespace {
 
 /// A request as Python has it: its name, its arrival (ns), its tokens of prompt and output, and the
 /// hashes of its prompt.
-using GivenRequest = std::tuple<std::string, std::int64_t, std::uint32_t, std::uint32_t,
+using GivenRequest = std::tuple<std::string, Duration, std::uint32_t, std::uint32_t,
                                 std::vector<std::uint64_t>>;
 
 validate::MeasuredLoad load_of(const std::vector<GivenRequest>& given,
@@ -52,7 +52,7 @@ validate::MeasuredLoad load_of(const std::vector<GivenRequest>& given,
     out.names.push_back(name);
     serving::Request& request = out.requests.emplace_back();
     request.number = out.requests.size() - 1;
-    request.arrival = kSimStart + Duration(arrival);
+    request.arrival = kSimStart + arrival;
     request.prompt_tokens = prompt;
     request.output_tokens = output;
     request.prefix.hashes = hashes;
@@ -181,14 +181,14 @@ class KernelTimes {
 };
 
 /// Simulated times (ns) of ring all-reduces of so many bytes on one node of a cluster.
-std::vector<std::int64_t> ring_times(const hardware::ClusterSpec& cluster, std::uint32_t gpus,
-                                     const std::vector<std::uint64_t>& bytes) {
+std::vector<Duration> ring_times(const hardware::ClusterSpec& cluster, std::uint32_t gpus,
+                                 const std::vector<Bytes>& bytes) {
   const network::Topology topology(hardware::with_nodes(cluster, 1));
-  std::vector<std::int64_t> out;
-  for (const std::uint64_t size : bytes) {
-    out.push_back(to_ns(topology.solo_time(
-        topology.plan(network::CollectivePattern::kAllReduce, Bytes{size},
-                      network::strided_group(0, gpus), network::Algorithm::kRing))));
+  std::vector<Duration> out;
+  for (const Bytes size : bytes) {
+    out.push_back(topology.solo_time(
+        topology.plan(network::CollectivePattern::kAllReduce, size,
+                      network::strided_group(0, gpus), network::Algorithm::kRing)));
   }
   return out;
 }
@@ -326,21 +326,22 @@ class Policies {
   policy::Registry registry_ = policies::judged_policies();
 };
 
-std::vector<std::int64_t> even_arrivals(std::uint64_t seed, std::int64_t burst,
-                                        std::int64_t period, std::int64_t length) {
-  std::vector<std::int64_t> out;
-  for (const SimTime at : validate::pair_arrivals({1, seed, Duration{burst}}, Duration{period},
-                                                  Duration{length})) {
-    out.push_back(to_ns(at - kSimStart));
-  }
+std::vector<Duration> since_start(const std::vector<SimTime>& instants) {
+  std::vector<Duration> out;
+  for (const SimTime at : instants) out.push_back(at - kSimStart);
   return out;
+}
+
+std::vector<Duration> even_arrivals(std::uint64_t seed, Duration burst, Duration period,
+                                    Duration length) {
+  return since_start(validate::pair_arrivals({1, seed, burst}, period, length));
 }
 
 std::unique_ptr<SceneClient> scene_client(const LoneClient& lone, std::string name,
                                           const std::string& role,
-                                          const std::vector<std::int64_t>& arrivals, bool loops,
-                                          std::uint32_t epoch, std::int64_t pause,
-                                          std::int64_t host_gap, std::int64_t feed) {
+                                          const std::vector<Duration>& arrivals, bool loops,
+                                          std::uint32_t epoch, Duration pause, Duration host_gap,
+                                          Duration feed) {
   auto out = std::make_unique<SceneClient>();
   out->name = std::move(name);
   out->role = role == "training"  ? policy::Role::kTraining
@@ -348,17 +349,17 @@ std::unique_ptr<SceneClient> scene_client(const LoneClient& lone, std::string na
                                   : policy::Role::kOnline;
   out->program = &lone.program;
   out->loops = loops;
-  for (const std::int64_t at : arrivals) out->arrivals.push_back(kSimStart + Duration{at});
+  for (const Duration at : arrivals) out->arrivals.push_back(kSimStart + at);
   out->epoch = epoch;
-  out->pause = Duration{pause};
-  out->host_gap = Duration{host_gap};
-  out->feed = Duration{feed};
+  out->pause = pause;
+  out->host_gap = host_gap;
+  out->feed = feed;
   return out;
 }
 
 std::vector<ClientFigures> run_scene(const PairMachine& machine, const System* system,
-                                     const std::vector<SceneClient>& clients, std::int64_t length,
-                                     std::int64_t from, double latencies_from) {
+                                     const std::vector<SceneClient>& clients, Duration length,
+                                     Duration from, double latencies_from) {
   validate::SceneSetup setup;
   setup.gpu = &machine.gpu;
   if (system != nullptr) {
@@ -366,8 +367,8 @@ std::vector<ClientFigures> run_scene(const PairMachine& machine, const System* s
     setup.parameters = &system->parameters;
   }
   setup.clients = clients;
-  setup.length = Duration{length};
-  setup.from = Duration{from};
+  setup.length = length;
+  setup.from = from;
   setup.latencies_from = latencies_from;
   Result<std::vector<ClientFigures>> out;
   {
@@ -375,12 +376,6 @@ std::vector<ClientFigures> run_scene(const PairMachine& machine, const System* s
     out = validate::run_scene(setup);
   }
   return good(std::move(out));
-}
-
-std::vector<std::int64_t> ends_of(const ClientFigures& figures) {
-  std::vector<std::int64_t> out;
-  for (const SimTime end : figures.ends) out.push_back(to_ns(end - kSimStart));
-  return out;
 }
 
 void bind_machines(py::module_& module) {
@@ -449,15 +444,14 @@ void bind_sharing(py::module_& module) {
       .def(py::init())
       .def_readonly("passes", &ClientFigures::passes)
       .def_readonly("per_s", &ClientFigures::per_s)
-      .def_property_readonly("ends", &ends_of)
+      .def_property_readonly(
+          "ends", [](const ClientFigures& own) { return since_start(own.ends); })
       .def("add", &ClientFigures::add)
       .def("mean_ms", &ClientFigures::mean_ms)
       .def("percentile_ms", &ClientFigures::percentile_ms);
   py::class_<SceneClient>(module, "SceneClient")
       .def(py::init(&scene_client), py::keep_alive<1, 2>())
-      .def_property(
-          "start", [](const SceneClient& own) { return to_ns(own.start); },
-          [](SceneClient& own, std::int64_t ns) { own.start = Duration{ns}; });
+      .def_readwrite("start", &SceneClient::start);
   module.def("even_arrivals", &even_arrivals);
   module.def("run_scene", &run_scene);
 }

@@ -17,56 +17,47 @@ namespace {
 
 using namespace policy;
 
-void release(const BorrowedActions& self, std::uint32_t client) {
-  self.get().release(ClientId{client});
+/// A method of what a call lends.
+template <class Result, class... Given>
+auto lent(Result (Actions::*method)(Given...)) {
+  return [method](const BorrowedActions& self, Given... given) -> Result {
+    return (self.get().*method)(given...);
+  };
 }
 
-LaunchInfo oldest_held(const BorrowedActions& self, std::uint32_t client) {
-  if (self.get().held(ClientId{client}) == 0) throw py::value_error("the client holds no launch");
-  return self.get().oldest_held(ClientId{client});
+LaunchInfo oldest_held(const BorrowedActions& self, ClientId client) {
+  if (self.get().held(client) == 0) throw py::value_error("the client holds no launch");
+  return self.get().oldest_held(client);
 }
 
-void reshape(const BorrowedActions& self, std::uint32_t client, std::uint64_t most_blocks,
+void reshape(const BorrowedActions& self, ClientId client, std::uint64_t most_blocks,
              double slowdown) {
-  self.get().reshape(ClientId{client}, {most_blocks, slowdown});
+  self.get().reshape(client, {most_blocks, slowdown});
 }
 
 void bind_actions(py::module_& module) {
+  const py::arg client("client");
   py::class_<BorrowedActions>(module, "Actions",
                               "What a policy may do during a call; an error after it.")
-      .def("release", &release, py::arg("client"), "Lets the oldest held launch go on.")
-      .def("held", [](const BorrowedActions& self,
-                      std::uint32_t client) { return self.get().held(ClientId{client}); },
-           py::arg("client"), "How many launches of the client are held.")
-      .def("oldest_held", &oldest_held, py::arg("client"), "The launch that release() lets go on.")
-      .def("set_sm_percentage", [](const BorrowedActions& self, std::uint32_t client,
-                                   std::uint32_t percentage) {
-             self.get().set_sm_percentage(ClientId{client}, percentage);
-           }, py::arg("client"), py::arg("percentage"), "MPS active-thread percentage, 1 to 100.")
-      .def("set_priority", [](const BorrowedActions& self, std::uint32_t client,
-                              std::int32_t priority) {
-             self.get().set_priority(ClientId{client}, priority);
-           }, py::arg("client"), py::arg("priority"), "Larger is placed first.")
-      .def("set_time_slice", [](const BorrowedActions& self, std::uint32_t client,
-                                std::int64_t slice_ns) {
-             self.get().set_time_slice(ClientId{client}, Duration{slice_ns});
-           }, py::arg("client"), py::arg("slice_ns"), "Its turn, where clients are time-sliced.")
-      .def("preempt", [](const BorrowedActions& self, std::uint32_t client, Preemption how) {
-             self.get().preempt(ClientId{client}, how);
-           }, py::arg("client"), py::arg("how"), "Drives the client's kernels off the GPU.")
-      .def("proceed", [](const BorrowedActions& self, std::uint32_t client) {
-             self.get().proceed(ClientId{client});
-           }, py::arg("client"), "Ends preempt().")
-      .def("reshape", &reshape, py::arg("client"), py::kw_only(), py::arg("most_blocks") = 0,
+      .def("release", lent(&Actions::release), client, "Lets the oldest held launch go on.")
+      .def("held",
+           [](const BorrowedActions& self, ClientId of) { return self.get().held(of); },
+           client, "How many launches of the client are held.")
+      .def("oldest_held", &oldest_held, client, "The launch that release() lets go on.")
+      .def("set_sm_percentage", lent(&Actions::set_sm_percentage), client, py::arg("percentage"),
+           "MPS active-thread percentage, 1 to 100.")
+      .def("set_priority", lent(&Actions::set_priority), client, py::arg("priority"),
+           "Larger is placed first.")
+      .def("set_time_slice", lent(&Actions::set_time_slice), client, py::arg("slice_ns"),
+           "Its turn, where clients are time-sliced.")
+      .def("preempt", lent(&Actions::preempt), client, py::arg("how"),
+           "Drives the client's kernels off the GPU.")
+      .def("proceed", lent(&Actions::proceed), client, "Ends preempt().")
+      .def("reshape", &reshape, client, py::kw_only(), py::arg("most_blocks") = 0,
            py::arg("slowdown") = 1.0, "The form of the client's next launch that goes on.")
-      .def("set_resident_memory", [](const BorrowedActions& self, std::uint32_t client,
-                                     std::uint64_t resident) {
-             self.get().set_resident_memory(ClientId{client}, Bytes{resident});
-           }, py::arg("client"), py::arg("resident"),
+      .def("set_resident_memory", lent(&Actions::set_resident_memory), client, py::arg("resident"),
            "Bytes of the client that are on the device from now on.")
-      .def("set_asking", [](const BorrowedActions& self, std::uint32_t client, bool asks) {
-             self.get().set_asking(ClientId{client}, asks);
-           }, py::arg("client"), py::arg("asks"),
+      .def("set_asking", lent(&Actions::set_asking), client, py::arg("asks"),
            "Whether the client's launches wait for verdicts from now on, or are only told.");
 }
 
@@ -86,9 +77,7 @@ void bind_base(py::module_& module) {
            }, py::arg("gpu"), py::arg("clients"), "First call; clients[0] is protected. Sharing.")
       .def("share", [](DefaultPolicy&, const ClientInfo&) { return ClientSharing{}; },
            py::arg("client"), "Then once a client. ClientSharing.")
-      .def("admit", [](DefaultPolicy& self, const ClientInfo& filler, std::uint64_t used,
-                       const GpuInfo& gpu) { return self.admit(filler, Bytes{used}, gpu); },
-           py::arg("filler"), py::arg("used"), py::arg("gpu"),
+      .def("admit", &DefaultPolicy::admit, py::arg("filler"), py::arg("used"), py::arg("gpu"),
            "Then once a filler; used: bytes. Admission.")
       .def("on_launch", [](DefaultPolicy&, const LaunchInfo&, std::int64_t,
                            const BorrowedActions&) { return Verdict::kAdmit; },
@@ -151,11 +140,10 @@ class PythonPlacer final : public Placer {
     py::object given;
     try {
       given = object_.attr("place")(std::vector<JobInfo>(waiting.begin(), waiting.end()),
-                                    std::vector<GpuState>(gpus.begin(), gpus.end()), to_ns(now));
-      using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+                                    std::vector<GpuState>(gpus.begin(), gpus.end()), now);
       std::vector<Placement> placed;
-      for (const auto& [job, gpu] : given.cast<Pairs>()) {
-        placed.push_back({job, GpuId{gpu}});
+      for (const auto& [job, gpu] : given.cast<std::vector<std::pair<std::uint32_t, GpuId>>>()) {
+        placed.push_back({job, gpu});
       }
       return placed;
     } catch (py::error_already_set& raised) {
@@ -173,23 +161,15 @@ class PythonPlacer final : public Placer {
 
 void bind_states(py::module_& module) {
   py::class_<GpuState>(module, "GpuState", "A GPU of the job's, as a cluster's scheduler sees it.")
-      .def_property_readonly("id", [](const GpuState& self) { return self.id.value; }, "From 0.")
-      .def_property_readonly("memory", [](const GpuState& self) { return self.memory.value; },
-                             "Bytes of the device.")
-      .def_property_readonly("used", [](const GpuState& self) { return self.used.value; },
-                             "Bytes of training and of what is placed on it.")
-      .def_property_readonly(
-          "bubble_memory", [](const GpuState& self) { return self.bubble_memory.value; },
-          "Least bytes that training leaves free during bubbles; 0: not known.")
-      .def_property_readonly("iteration_ns", [](const GpuState& self) {
-        return to_ns(self.iteration);
-      }, "Of training alone; 0: not known.")
-      .def_property_readonly("bubble_ns", [](const GpuState& self) {
-        return to_ns(self.bubble_time);
-      }, "Of an iteration, in bubbles; only with Needs(bubbles).")
-      .def_property_readonly("pipeline_ns", [](const GpuState& self) {
-        return to_ns(self.pipeline_time);
-      }, "Of that, waits for pipeline peers.")
+      .def_readonly("id", &GpuState::id, "From 0.")
+      .def_readonly("memory", &GpuState::memory, "Bytes of the device.")
+      .def_readonly("used", &GpuState::used, "Bytes of training and of what is placed on it.")
+      .def_readonly("bubble_memory", &GpuState::bubble_memory,
+                    "Least bytes that training leaves free during bubbles; 0: not known.")
+      .def_readonly("iteration_ns", &GpuState::iteration, "Of training alone; 0: not known.")
+      .def_readonly("bubble_ns", &GpuState::bubble_time,
+                    "Of an iteration, in bubbles; only with Needs(bubbles).")
+      .def_readonly("pipeline_ns", &GpuState::pipeline_time, "Of that, waits for pipeline peers.")
       .def_readonly("request", &GpuState::request, "SM shares promised to what is placed on it.")
       .def_readonly("limit", &GpuState::limit, "SM shares that it may use at most.")
       .def_readonly("jobs", &GpuState::jobs, "Placed on it and not ended.");
@@ -201,19 +181,13 @@ void bind_jobs(py::module_& module) {
       .def_readonly("kind", &JobInfo::kind, "Equal for instances, and for jobs, of one filler.")
       .def_readonly("name", &JobInfo::name, "Of the filler.")
       .def_readonly("role", &JobInfo::role, "What it is.")
-      .def_property_readonly("memory", [](const JobInfo& self) { return self.memory.value; },
-                             "Bytes on a device; 0: not known.")
+      .def_readonly("memory", &JobInfo::memory, "Bytes on a device; 0: not known.")
       .def_readonly("memory_known", &JobInfo::memory_known, "Whether memory is.")
       .def_readonly("request", &JobInfo::request, "SM share that it asks for; 0: not said.")
       .def_readonly("limit", &JobInfo::limit, "SM share that it can use; 0: not said.")
-      .def_property_readonly("work_ns", [](const JobInfo& self) { return to_ns(self.work); },
-                             "On a GPU of its own; 0: endless.")
-      .def_property_readonly("deadline_ns", [](const JobInfo& self) {
-        return self.deadline ? std::optional(to_ns(*self.deadline)) : std::nullopt;
-      }, "An instant, or None.")
-      .def_property_readonly("submitted_ns", [](const JobInfo& self) {
-        return to_ns(self.submitted);
-      }, "An instant.");
+      .def_readonly("work_ns", &JobInfo::work, "On a GPU of its own; 0: endless.")
+      .def_readonly("deadline_ns", &JobInfo::deadline, "An instant, or None.")
+      .def_readonly("submitted_ns", &JobInfo::submitted, "An instant.");
 }
 
 }  // namespace
@@ -250,7 +224,7 @@ py::object to_python(const Value& value) {
     py::object operator()(bool flag) const { return py::bool_(flag); }
     py::object operator()(std::int64_t number) const { return py::int_(number); }
     py::object operator()(double number) const { return py::float_(number); }
-    py::object operator()(Duration span) const { return py::int_(to_ns(span)); }
+    py::object operator()(Duration span) const { return py::cast(span); }
     py::object operator()(const std::string& text) const { return py::str(text); }
   };
   return std::visit(Converted{}, value);
@@ -345,11 +319,11 @@ void bind_declarations(py::module_& module) {
                               {about_unit, about_help, about_source});
       }, py::arg("name"), py::arg("default"), py::arg("minimum"), py::arg("maximum"),
       py::kw_only(), unit, help, source, "A number; minimum and maximum are allowed.");
-  module.def("declare_duration", [](std::string name, std::int64_t fallback, std::int64_t minimum,
-                                    std::int64_t maximum, std::string about_help,
+  module.def("declare_duration", [](std::string name, Duration fallback, Duration minimum,
+                                    Duration maximum, std::string about_help,
                                     std::string about_source) {
-        return declare_duration(std::move(name), Duration{fallback}, Duration{minimum},
-                                Duration{maximum}, {"", about_help, about_source});
+        return declare_duration(std::move(name), fallback, minimum, maximum,
+                                {"", about_help, about_source});
       }, py::arg("name"), py::arg("default_ns"), py::arg("minimum_ns"), py::arg("maximum_ns"),
       py::kw_only(), help, source, "In a config it is written with its unit, \"5ms\".");
   module.def("declare_choice", [](std::string name, std::vector<std::string> choices,

@@ -35,12 +35,11 @@ void bind_time(py::module_& module) {
       [](const std::string& text) {
         const auto span = parse_duration(text);
         if (!span) throw py::value_error(span.error().message);
-        return to_ns(*span);
+        return *span;
       },
       py::arg("text"), "\"1.5ms\" as nanoseconds; exact.");
-  module.def(
-      "format_duration", [](std::int64_t ns) { return format_duration(Duration{ns}); },
-      py::arg("ns"), "Nanoseconds as \"1.5ms\"; exact.");
+  module.def("format_duration", &format_duration, py::arg("ns"),
+             "Nanoseconds as \"1.5ms\"; exact.");
 }
 
 namespace {
@@ -60,9 +59,9 @@ std::optional<observe::LatencyValue> checked_percentile(const Latencies& self, d
 }
 
 template <class Latencies>
-std::optional<std::int64_t> percentile(const Latencies& self, double percent) {
+std::optional<Duration> percentile(const Latencies& self, double percent) {
   const auto found = checked_percentile(self, percent);
-  return found ? std::optional(to_ns(found->value)) : std::nullopt;
+  return found ? std::optional(found->value) : std::nullopt;
 }
 
 template <class Latencies>

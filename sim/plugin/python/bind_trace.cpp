@@ -337,10 +337,8 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("counters", [](const Trace& self) {
         return counters_list(self.trace->counters);
       })
-      .def_property_readonly("residual_ns", [](const Trace& self) {
-        const auto& residual = self.trace->residual;
-        return residual ? std::optional(to_ns(*residual)) : std::nullopt;
-      })
+      .def_property_readonly("residual_ns",
+                             [](const Trace& self) { return self.trace->residual; })
       .def("inspect_json", &inspect_json);
   module.def("read_trace", ReadTrace{module});
 }

@@ -1,9 +1,48 @@
-// The parts of the Python module, one function for each.
+// The parts of the Python module, one function for each; and quantities as numbers.
 #pragma once
+
+#include <cstdint>
 
 #include <pybind11/pybind11.h>
 
 #include "sim/base/counters.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/quantities.hpp"
+#include "sim/base/time.hpp"
+
+namespace pybind11::detail {
+
+/// A type that is one number to Python.
+template <class Type, class Number>
+struct number_caster {
+  PYBIND11_TYPE_CASTER(Type, make_caster<Number>::name);
+  bool load(handle source, bool convert) {
+    make_caster<Number> number;
+    if (!number.load(source, convert)) return false;
+    value = Type{cast_op<Number>(number)};
+    return true;
+  }
+  static handle cast(const Type& given, return_value_policy policy, handle parent) {
+    if constexpr (requires { given.value; }) {
+      return make_caster<Number>::cast(given.value, policy, parent);
+    } else {
+      return make_caster<Number>::cast(bubblesim::to_ns(given), policy, parent);
+    }
+  }
+};
+
+/// Whole nanoseconds.
+template <>
+struct type_caster<bubblesim::Duration> : number_caster<bubblesim::Duration, std::int64_t> {};
+template <>
+struct type_caster<bubblesim::Bytes> : number_caster<bubblesim::Bytes, std::uint64_t> {};
+template <>
+struct type_caster<bubblesim::BytesPerSecond> : number_caster<bubblesim::BytesPerSecond, double> {};
+template <class Tag>
+struct type_caster<bubblesim::StrongId<Tag>>
+    : number_caster<bubblesim::StrongId<Tag>, std::uint32_t> {};
+
+}  // namespace pybind11::detail
 
 namespace bubblesim::plugin::python {
 

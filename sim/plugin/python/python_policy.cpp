@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include "sim/base/units.hpp"
+#include "sim/plugin/python/bindings.hpp"
 
 namespace bubblesim::plugin::python {
 
@@ -102,7 +103,7 @@ template <class... Arguments>
 py::object PythonPolicy::act(const py::object& method, const char* name, policy::Instant now,
                              policy::Actions& actions, const Arguments&... arguments) const {
   const Loan<policy::Actions> loan(*methods_->borrowed, actions);
-  return call(method, name, now, arguments..., to_ns(now), methods_->actions);
+  return call(method, name, now, arguments..., now, methods_->actions);
 }
 
 // Without a method of the subclass's own, Python's lock is not even taken.
@@ -136,7 +137,7 @@ policy::Admission PythonPolicy::admit(const policy::ClientInfo& filler, Bytes us
                                       const policy::GpuInfo& gpu) {
   const py::gil_scoped_acquire lock;
   if (!methods_->admit) return Policy::admit(filler, used, gpu);
-  const py::object result = call(methods_->admit, "admit", {}, filler, used.value, gpu);
+  const py::object result = call(methods_->admit, "admit", {}, filler, used, gpu);
   if (result.is_none()) return Policy::admit(filler, used, gpu);
   return take<policy::Admission>(result, "admit", "Admission or None");
 }
@@ -169,7 +170,7 @@ void PythonPolicy::on_iteration(const policy::IterationInfo& iteration, policy::
 }
 
 void PythonPolicy::on_gone(ClientId client, policy::Instant now, policy::Actions& actions) {
-  notify(methods_->on_gone, "on_gone", now, actions, client.value);
+  notify(methods_->on_gone, "on_gone", now, actions, client);
 }
 
 std::optional<policy::Instant> PythonPolicy::next_tick() const {
@@ -181,8 +182,7 @@ std::optional<policy::Instant> PythonPolicy::next_tick() const {
   } catch (py::error_already_set& raised) {
     throw told(raised, "next_tick", fault_);
   }
-  if (result.is_none()) return std::nullopt;
-  return policy::Instant{take<std::int64_t>(result, "next_tick", "whole nanoseconds or None")};
+  return take<std::optional<policy::Instant>>(result, "next_tick", "whole nanoseconds or None");
 }
 
 void PythonPolicy::on_tick(policy::Instant now, policy::Actions& actions) {
