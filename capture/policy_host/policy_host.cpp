@@ -12,15 +12,183 @@
 
 #include "capture/clock/host_clock.hpp"
 #include "capture/gate/gate_board.hpp"
-#include "capture/policy_host/gate_outlet.hpp"
 #include "sim/base/check.hpp"
 #include "sim/base/nearest_rank.hpp"
 #include "sim/policy/gate_terms.hpp"
 #include "sim/policy/session/catch_thrown.hpp"
+#include "sim/policy/session/outlet.hpp"
 #include "sim/policy/session/session.hpp"
 
 namespace bubblesim::capture {
 namespace {
+
+constexpr CounterSpec kUngated{"gate_launches_ungated", Severity::kLoss,
+                               "launches that went on while nobody decided"};
+constexpr CounterSpec kDropped{"gate_messages_dropped", Severity::kLoss,
+                               "what clients told while their ring was full: the policy missed it"};
+constexpr CounterSpec kDied{"gate_clients_died", Severity::kNotice,
+                            "clients that ended while the policy ran"};
+constexpr CounterSpec kGivenUp{"gate_answers_too_late", Severity::kLoss,
+                               "verdicts and releases whose thread had gone on without"};
+constexpr CounterSpec kUnseen{"gate_completions_unseen", Severity::kLoss,
+                              "completions of launches that the policy never saw, kept from it"};
+constexpr CounterSpec kParked{"gate_launches_parked", Severity::kInfo,
+                              "admitted launches that waited because their client was preempted"};
+
+GateTicket ticket_of(policy::Waiter waiter) {
+  return {static_cast<std::uint32_t>(waiter), static_cast<std::uint32_t>(waiter >> 32U)};
+}
+
+/// The session's name for the thread that holds the ticket.
+policy::Waiter waiter_of(GateTicket ticket) {
+  return policy::Waiter{ticket.ask} << 32U | ticket.row;
+}
+
+/// Carries out a policy's legal decisions at a gate: threads go on, or wait. Changes that hardware
+/// cannot make while a process runs are refused: another SM percentage, priority or slice, driving
+/// resident blocks off, other forms of kernels, moving memory.
+///
+/// Preemption (kAfterKernel) is done by the gate: launches of the client but collectives are
+/// parked, even if the policy admitted or released them; launches already on the device run to
+/// their end.
+class GateOutlet final : public policy::Outlet {
+ public:
+  /// Clock and board outlive the outlet.
+  GateOutlet(HostClock& clock, GateBoard& board, const std::vector<HostedClient>& clients)
+      : clock_(clock), board_(board), clients_(clients.size()) {
+    for (std::size_t i = 0; i < clients.size(); ++i) clients_[i].mode = clients[i].mode;
+  }
+
+  /// Sets when the thread asked for the launch that is decided next.
+  void set_asked(HostTime time) { asked_ = time; }
+  /// Called when the client's process has ended: none of its launches is parked any more.
+  void forget(ClientId client) { clients_[client.index()].parked.clear(); }
+  [[nodiscard]] bool has_parked() const {
+    return std::ranges::any_of(
+        clients_, [](const Client& client) { return !client.parked.empty(); });
+  }
+
+  [[nodiscard]] std::optional<policy::Instant> next_tick() const { return tick_; }
+  [[nodiscard]] SpanSummary decision_latency() const { return decisions_.summary(); }
+  [[nodiscard]] SpanSummary policy_call() const { return calls_.summary(); }
+  /// Number of threads that gave up before their answer came.
+  [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
+  /// Launches that were ever parked.
+  [[nodiscard]] std::uint64_t launches_parked() const { return launches_parked_; }
+
+  void admit(const policy::LaunchInfo& launch, policy::Waiter waiter,
+             const std::optional<policy::LaunchForm>&) override {
+    if (waiter == policy::kNobodyWaits) return;
+    const GateTicket ticket = ticket_of(waiter);
+    if (park(launch, ticket)) {
+      board_.hold(ticket);
+      return;
+    }
+    let_go(ticket);
+    decisions_.add(clock_.now() - asked_);
+  }
+  void hold(const policy::HeldLaunch& launch) override { board_.hold(ticket_of(launch.waiter)); }
+  void release(const policy::HeldLaunch& launch,
+               const std::optional<policy::LaunchForm>&, policy::Instant) override {
+    const GateTicket ticket = ticket_of(launch.waiter);
+    if (!park(launch.info, ticket)) let_go(ticket);
+  }
+  policy::Refusal cap(ClientId, std::uint32_t) override {
+    return " while it runs; MPS sets them when a process starts";
+  }
+  policy::Refusal prioritise(ClientId, std::int32_t) override {
+    return " while it runs; CUDA sets it when a stream is made";
+  }
+  policy::Refusal slice(ClientId, Duration) override {
+    return " while it runs; the driver's slices are fixed";
+  }
+  policy::Refusal preempt(ClientId id, policy::Preemption how) override {
+    if (how != policy::Preemption::kAfterKernel) {
+      return " while it runs; a gate leaves resident blocks alone (after_kernel)";
+    }
+    Client& client = clients_[id.index()];
+    if (client.mode == GateMode::kTell) return ", whose threads do not wait for verdicts";
+    if (client.mode == GateMode::kPass) set_mode(id, GateMode::kAsk);  // so that it can be parked
+    client.preempted = true;
+    // Launches that this very call lets proceed have not gone on yet.
+    for (const Unparked& launch : unparked_) {
+      if (launch.client == id) client.parked.push_back(launch.ticket);
+    }
+    std::erase_if(unparked_, [id](const Unparked& launch) { return launch.client == id; });
+    return {};
+  }
+  policy::Refusal proceed(ClientId id) override {
+    Client& client = clients_[id.index()];
+    client.preempted = false;
+    for (const GateTicket ticket : std::exchange(client.parked, {})) {
+      unparked_.push_back({id, ticket});
+    }
+    return {};
+  }
+  policy::Refusal reshape(ClientId, const policy::LaunchForm&) override {
+    return " while it runs; a gate cannot rewrite kernels";
+  }
+  policy::Refusal move_memory(ClientId, Bytes, Bytes) override {
+    return " while it runs; a gate cannot move it";
+  }
+  policy::Refusal set_asking(ClientId id, bool asks) override {
+    const Client& client = clients_[id.index()];
+    if (client.preempted && !asks) return " while its launches are parked";
+    if (client.mode != GateMode::kPass) set_mode(id, asks ? GateMode::kAsk : GateMode::kTell);
+    return {};
+  }
+  void arm_tick(std::optional<policy::Instant> next, policy::Instant) override { tick_ = next; }
+  void call_begins() override { call_began_ = clock_.now(); }
+  void call_returned() override {
+    call_returned_ = clock_.now();
+    calls_.add(call_returned_ - call_began_);
+  }
+  // An unparked launch is no longer held, or never was: only its thread is released.
+  void settle() override {
+    for (const Unparked& launch : std::exchange(unparked_, {})) let_go(launch.ticket);
+  }
+
+ private:
+  struct Client {
+    GateMode mode = GateMode::kAsk;
+    bool preempted = false;
+    std::vector<GateTicket> parked;
+  };
+  struct Unparked {
+    ClientId client;
+    GateTicket ticket;
+  };
+
+  /// Parks the launch of a preempted client, unless it is a collective; false: the thread may go
+  /// on.
+  bool park(const policy::LaunchInfo& launch, GateTicket ticket) {
+    Client& client = clients_[launch.client.index()];
+    if (!client.preempted || launch.kind == policy::WorkKind::kCollective) return false;
+    client.parked.push_back(ticket);
+    ++launches_parked_;
+    return true;
+  }
+  void let_go(GateTicket ticket) {
+    if (!board_.let_go(ticket)) ++given_up_;
+  }
+  void set_mode(ClientId id, GateMode mode) {
+    clients_[id.index()].mode = mode;
+    board_.set_mode(id, mode);
+  }
+
+  HostClock& clock_;
+  GateBoard& board_;
+  std::vector<Client> clients_;
+  std::vector<Unparked> unparked_;  ///< by the present call
+  std::optional<policy::Instant> tick_;
+  HostTime asked_{};
+  HostTime call_began_{};
+  HostTime call_returned_{};
+  SpanHistogram decisions_;
+  SpanHistogram calls_;
+  std::uint64_t given_up_ = 0;
+  std::uint64_t launches_parked_ = 0;
+};
 
 using Layout = LogBuckets<5>;
 
@@ -80,26 +248,89 @@ constexpr std::uint64_t kNoLaunch = std::numeric_limits<std::uint64_t>::max();
 class GateDriver {
  public:
   /// All references outlive the driver.
-  GateDriver(HostClock& clock, GateBoard& board, const PolicyHostSetup& setup);
+  GateDriver(HostClock& clock, GateBoard& board, const PolicyHostSetup& setup)
+      : board_(board), outlet_(clock, board, setup.clients), clients_(setup.clients.size()),
+        ended_(setup.clients.size()),
+        session_(*setup.spec, *setup.policy, outlet_,
+                 setup.sharing == policy::SharingMode::kTimeSliced) {
+    for (const HostedClient& client : setup.clients) {
+      session_.add_client({.memory = client.info.memory, .resident = client.info.memory});
+      if (setup.spec->needs.completions) seen_.emplace_back(kMostSeen);
+    }
+  }
 
   /// Asks for the first tick.
   void start(policy::Instant now) { session_.begin(now); }
   /// Handles a client's message. Must not be called after a fault.
-  void handle(const GateEvent& event, policy::Instant now);
-  void tick(policy::Instant now);
+  void handle(const GateEvent& event, policy::Instant now) {
+    const GateMessage& message = event.message;
+    const ClientId client = message.launch.client;
+    if (client.index() >= clients_) return;  // shared memory is not trusted
+    switch (message.kind) {
+      case MessageKind::kTold:
+      case MessageKind::kAsked: decide(event, now); break;
+      case MessageKind::kUngated: break;  // the policy never sees it
+      case MessageKind::kCompleted: complete(message.launch, now); break;
+      case MessageKind::kIteration: session_.on_iteration(client, message.length, now); break;
+      case MessageKind::kBubbleBegan:
+        if (client.value == 0) session_.on_bubble_begin(message.bubble, now);
+        break;
+      case MessageKind::kBubbleEnded:
+        if (client.value == 0) session_.on_bubble_end(now);
+        break;
+    }
+    deliver_kept(now);
+  }
+  void tick(policy::Instant now) {
+    session_.on_tick(now);
+    deliver_kept(now);
+  }
   /// The client's launches up to this number have left the device, reported or not.
-  void ended_through(ClientId client, std::uint64_t launch, policy::Instant now);
+  // A process that was killed, or left while the device worked, reports no completions; if a launch
+  // of it is held, its completions are reported when the policy releases it.
+  void ended_through(ClientId client, std::uint64_t launch, policy::Instant now) {
+    std::uint64_t& known = ended_[client.index()];
+    if (launch == known) return;
+    known = launch;
+    if (seen_.empty() || is_gone(client)) return;
+    for (const Seen& seen : seen_[client.index()]) {
+      if (seen.outstanding > 0 && seen.launch <= launch) complete_all(client, seen, now);
+    }
+    deliver_kept(now);
+  }
   /// The client has ended for good.
-  void gone(ClientId client, policy::Instant now);
+  void gone(ClientId client, policy::Instant now) {
+    if (is_gone(client)) return;
+    ++clients_died_;
+    outlet_.forget(client);
+    session_.on_gone(client, now);
+    deliver_kept(now);
+  }
 
   [[nodiscard]] std::optional<policy::Instant> next_tick() const { return outlet_.next_tick(); }
   /// A thread waits at the gate.
-  [[nodiscard]] bool has_waiting() const;
+  [[nodiscard]] bool has_waiting() const {
+    return session_.still_held() > 0 || outlet_.has_parked();
+  }
   [[nodiscard]] bool is_gone(ClientId client) const { return session_.is_gone(client); }
   [[nodiscard]] const std::optional<Error>& fault() const { return session_.fault(); }
-  [[nodiscard]] PolicyHostCounts counts() const;
+  [[nodiscard]] PolicyHostCounts counts() const {
+    PolicyHostCounts counts;
+    counts.session = session_.counts();
+    counts.decision_latency = outlet_.decision_latency();
+    counts.policy_call = outlet_.policy_call();
+    counts.clients_died = clients_died_;
+    return counts;
+  }
   /// Counts of the gate. `ungated`: launches without a decision though one was due.
-  void add_counts(CounterSet& counters, std::uint64_t ungated) const;
+  void add_counts(CounterSet& counters, std::uint64_t ungated) const {
+    counters.add(kUngated, ungated);
+    counters.add(kDropped, board_.messages_dropped());
+    counters.add(kDied, clients_died_);
+    counters.add(kGivenUp, outlet_.given_up());
+    counters.add(kUnseen, unseen_completions_);
+    counters.add(kParked, outlet_.launches_parked());
+  }
 
  private:
   /// A launch that the policy saw, and how many of its operations still run for the policy.
@@ -109,11 +340,58 @@ class GateDriver {
     std::uint32_t outstanding = 0;
   };
 
-  void decide(const GateEvent& event, policy::Instant now);
-  void complete_all(ClientId client, const Seen& seen, policy::Instant now);
-  void complete(const policy::LaunchInfo& launch, policy::Instant now);
-  void deliver(const policy::LaunchInfo& launch, policy::Instant now);
-  void deliver_kept(policy::Instant now);
+  void decide(const GateEvent& event, policy::Instant now) {
+    const policy::LaunchInfo& launch = event.message.launch;
+    if (!seen_.empty()) {
+      seen_[launch.client.index()][launch.launch % kMostSeen] = {launch.launch, launch.kind,
+                                                                 launch.operations};
+    }
+    const bool asked = event.message.kind == MessageKind::kAsked;
+    outlet_.set_asked(event.message.time);
+    const policy::Waiter waiter = asked ? waiter_of(event.ticket) : policy::kNobodyWaits;
+    session_.on_launch(policy::LaunchInfo(launch), waiter, now);
+    if (launch.launch <= ended_[launch.client.index()] && !seen_.empty()) {
+      complete_all(launch.client, seen_[launch.client.index()][launch.launch % kMostSeen], now);
+    }
+  }
+  void complete_all(ClientId client, const Seen& seen, policy::Instant now) {
+    complete({.client = client, .kind = seen.kind, .launch = seen.launch,
+              .operations = seen.outstanding}, now);
+  }
+  void complete(const policy::LaunchInfo& launch, policy::Instant now) {
+    if (seen_.empty() || is_gone(launch.client)) return;
+    Seen& seen = seen_[launch.client.index()][launch.launch % kMostSeen];
+    if (seen.launch != launch.launch) {
+      ++unseen_completions_;  // ungated, or dropped on a full ring
+      return;
+    }
+    policy::LaunchInfo ended = launch;
+    ended.operations = std::min(launch.operations, seen.outstanding);
+    seen.outstanding -= ended.operations;
+    if (session_.holds(launch.client, launch.launch)) {
+      kept_.push_back(ended);  // its thread gave up waiting and launched
+    } else {
+      deliver(ended, now);
+    }
+  }
+  void deliver(const policy::LaunchInfo& launch, policy::Instant now) {
+    for (std::uint32_t i = 0; i < launch.operations && !fault(); ++i) {
+      session_.on_completion({launch.client, launch.kind, launch.launch}, now);
+    }
+  }
+  // One after the other: the policy's reaction to one may release more.
+  void deliver_kept(policy::Instant now) {
+    const auto is_due = [this](const policy::LaunchInfo& launch) {
+      return !session_.holds(launch.client, launch.launch);
+    };
+    while (!fault()) {
+      const auto due = std::ranges::find_if(kept_, is_due);
+      if (due == kept_.end()) return;
+      const policy::LaunchInfo ended = *due;
+      kept_.erase(due);
+      deliver(ended, now);
+    }
+  }
 
   GateBoard& board_;
   GateOutlet outlet_;
@@ -127,153 +405,6 @@ class GateDriver {
   std::uint64_t unseen_completions_ = 0;
   std::uint64_t clients_died_ = 0;
 };
-
-constexpr CounterSpec kUngated{"gate_launches_ungated", Severity::kLoss,
-                               "launches that went on while nobody decided"};
-constexpr CounterSpec kDropped{"gate_messages_dropped", Severity::kLoss,
-                               "what clients told while their ring was full: the policy missed it"};
-constexpr CounterSpec kDied{"gate_clients_died", Severity::kNotice,
-                            "clients that ended while the policy ran"};
-constexpr CounterSpec kGivenUp{"gate_answers_too_late", Severity::kLoss,
-                               "verdicts and releases whose thread had gone on without"};
-constexpr CounterSpec kUnseen{"gate_completions_unseen", Severity::kLoss,
-                              "completions of launches that the policy never saw, kept from it"};
-constexpr CounterSpec kParked{"gate_launches_parked", Severity::kInfo,
-                              "admitted launches that waited because their client was preempted"};
-
-GateDriver::GateDriver(HostClock& clock, GateBoard& board, const PolicyHostSetup& setup)
-    : board_(board), outlet_(clock, board, setup.clients), clients_(setup.clients.size()),
-      ended_(setup.clients.size()),
-      session_(*setup.spec, *setup.policy, outlet_,
-               setup.sharing == policy::SharingMode::kTimeSliced) {
-  for (const HostedClient& client : setup.clients) {
-    session_.add_client({.memory = client.info.memory, .resident = client.info.memory});
-    if (setup.spec->needs.completions) seen_.emplace_back(kMostSeen);
-  }
-}
-
-void GateDriver::handle(const GateEvent& event, policy::Instant now) {
-  const GateMessage& message = event.message;
-  const ClientId client = message.launch.client;
-  if (client.index() >= clients_) return;  // shared memory is not trusted
-  switch (message.kind) {
-    case MessageKind::kTold:
-    case MessageKind::kAsked: decide(event, now); break;
-    case MessageKind::kUngated: break;  // the policy never sees it
-    case MessageKind::kCompleted: complete(message.launch, now); break;
-    case MessageKind::kIteration: session_.on_iteration(client, message.length, now); break;
-    case MessageKind::kBubbleBegan:
-      if (client.value == 0) session_.on_bubble_begin(message.bubble, now);
-      break;
-    case MessageKind::kBubbleEnded:
-      if (client.value == 0) session_.on_bubble_end(now);
-      break;
-  }
-  deliver_kept(now);
-}
-
-void GateDriver::decide(const GateEvent& event, policy::Instant now) {
-  const policy::LaunchInfo& launch = event.message.launch;
-  if (!seen_.empty()) {
-    seen_[launch.client.index()][launch.launch % kMostSeen] = {launch.launch, launch.kind,
-                                                               launch.operations};
-  }
-  const bool asked = event.message.kind == MessageKind::kAsked;
-  outlet_.set_asked(event.message.time);
-  const policy::Waiter waiter = asked ? waiter_of(event.ticket) : policy::kNobodyWaits;
-  session_.on_launch(policy::LaunchInfo(launch), waiter, now);
-  if (launch.launch <= ended_[launch.client.index()] && !seen_.empty()) {
-    complete_all(launch.client, seen_[launch.client.index()][launch.launch % kMostSeen], now);
-  }
-}
-
-void GateDriver::complete_all(ClientId client, const Seen& seen, policy::Instant now) {
-  complete({.client = client, .kind = seen.kind, .launch = seen.launch,
-            .operations = seen.outstanding}, now);
-}
-
-// A process that was killed, or left while the device worked, reports no completions; if a launch
-// of it is held, its completions are reported when the policy releases it.
-void GateDriver::ended_through(ClientId client, std::uint64_t launch, policy::Instant now) {
-  std::uint64_t& known = ended_[client.index()];
-  if (launch == known) return;
-  known = launch;
-  if (seen_.empty() || is_gone(client)) return;
-  for (const Seen& seen : seen_[client.index()]) {
-    if (seen.outstanding > 0 && seen.launch <= launch) complete_all(client, seen, now);
-  }
-  deliver_kept(now);
-}
-
-void GateDriver::complete(const policy::LaunchInfo& launch, policy::Instant now) {
-  if (seen_.empty() || is_gone(launch.client)) return;
-  Seen& seen = seen_[launch.client.index()][launch.launch % kMostSeen];
-  if (seen.launch != launch.launch) {
-    ++unseen_completions_;  // ungated, or dropped on a full ring
-    return;
-  }
-  policy::LaunchInfo ended = launch;
-  ended.operations = std::min(launch.operations, seen.outstanding);
-  seen.outstanding -= ended.operations;
-  if (session_.holds(launch.client, launch.launch)) {
-    kept_.push_back(ended);  // its thread gave up waiting and launched
-  } else {
-    deliver(ended, now);
-  }
-}
-
-void GateDriver::deliver(const policy::LaunchInfo& launch, policy::Instant now) {
-  for (std::uint32_t i = 0; i < launch.operations && !fault(); ++i) {
-    session_.on_completion({launch.client, launch.kind, launch.launch}, now);
-  }
-}
-
-// One after the other: the policy's reaction to one may release more.
-void GateDriver::deliver_kept(policy::Instant now) {
-  const auto is_due = [this](const policy::LaunchInfo& launch) {
-    return !session_.holds(launch.client, launch.launch);
-  };
-  while (!fault()) {
-    const auto due = std::ranges::find_if(kept_, is_due);
-    if (due == kept_.end()) return;
-    const policy::LaunchInfo ended = *due;
-    kept_.erase(due);
-    deliver(ended, now);
-  }
-}
-
-void GateDriver::tick(policy::Instant now) {
-  session_.on_tick(now);
-  deliver_kept(now);
-}
-
-void GateDriver::gone(ClientId client, policy::Instant now) {
-  if (is_gone(client)) return;
-  ++clients_died_;
-  outlet_.forget(client);
-  session_.on_gone(client, now);
-  deliver_kept(now);
-}
-
-bool GateDriver::has_waiting() const { return session_.still_held() > 0 || outlet_.has_parked(); }
-
-PolicyHostCounts GateDriver::counts() const {
-  PolicyHostCounts counts;
-  counts.session = session_.counts();
-  counts.decision_latency = outlet_.decision_latency();
-  counts.policy_call = outlet_.policy_call();
-  counts.clients_died = clients_died_;
-  return counts;
-}
-
-void GateDriver::add_counts(CounterSet& counters, std::uint64_t ungated) const {
-  counters.add(kUngated, ungated);
-  counters.add(kDropped, board_.messages_dropped());
-  counters.add(kDied, clients_died_);
-  counters.add(kGivenUp, outlet_.given_up());
-  counters.add(kUnseen, unseen_completions_);
-  counters.add(kParked, outlet_.launches_parked());
-}
 
 /// How often a host with waiting threads moves its heartbeat, if no client is more impatient.
 constexpr Duration kBeat = std::chrono::milliseconds(250);

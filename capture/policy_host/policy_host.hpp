@@ -1,10 +1,10 @@
 // Drives a policy, the simulator's own object, by a real clock: launches come through the gate,
 // decisions go back through it.
 //
-// The session is the simulator's own (sim/policy/session), the outlet is the gate
-// (gate_outlet.hpp). A launch has the instant at which it asked, however late the host reads it; a
-// tick has the instant at which it runs, after all waiting messages were told. A decision that
-// hardware cannot carry out while a job runs ends the run as an illegal one does.
+// The session is the simulator's own (sim/policy/session), the outlet is the gate. A launch has the
+// instant at which it asked, however late the host reads it; a tick has the instant at which it
+// runs, after all waiting messages were told. A decision that hardware cannot carry out while a job
+// runs ends the run as an illegal one does.
 #pragma once
 
 #include <algorithm>

@@ -1,12 +1,118 @@
 #include "capture/substrate/card_state.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
+#include <string>
 
-#include "capture/substrate/nvml.hpp"
+#include "sim/base/dynamic_functions.hpp"
+#include "sim/base/result.hpp"
 
 namespace bubblesim::capture {
+// The functions of NVML that read a card, found at run time, and the few types that they take.
+//
+// The types mirror NVIDIA's nvml.h (values and signatures from the NVML API reference, r580); none
+// of these functions sets anything.
+namespace nvml {
+
+/// nvmlReturn_t.
+enum ReturnCode : int { kSuccess = 0, kNotSupported = 3, kNotFound = 6, kDriverNotLoaded = 9 };
+
+struct DeviceState;
+using Device = DeviceState*;
+
+enum Clock : unsigned { kClockSm = 1, kClockMemory = 2 };
+inline constexpr unsigned kTemperatureGpu = 0;
+inline constexpr unsigned kNameBytes = 96;
+inline constexpr unsigned kUuidBytes = 96;
+inline constexpr unsigned kVersionBytes = 80;
+
+/// nvmlMemory_t, in bytes.
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+// Name in the table; needed, or wanted: null if the library lacks it, and the value stays unknown;
+// name in the library; arguments.
+#define BUBBLESIM_NVML(CALL)                                                                      \
+  CALL(init, needed, "nvmlInit_v2", ())                                                           \
+  CALL(shutdown, needed, "nvmlShutdown", ())                                                      \
+  CALL(device_count, needed, "nvmlDeviceGetCount_v2", (unsigned*))                                \
+  CALL(device_by_index, needed, "nvmlDeviceGetHandleByIndex_v2", (unsigned, Device*))             \
+  CALL(uuid, needed, "nvmlDeviceGetUUID", (Device, char*, unsigned bytes))                        \
+  CALL(name, wanted, "nvmlDeviceGetName", (Device, char*, unsigned bytes))                        \
+  CALL(driver_version, wanted, "nvmlSystemGetDriverVersion", (char*, unsigned bytes))             \
+  CALL(cores, wanted, "nvmlDeviceGetNumGpuCores", (Device, unsigned* cores))                      \
+  CALL(compute_capability, wanted, "nvmlDeviceGetCudaComputeCapability",                          \
+       (Device, int* major, int* minor))                                                          \
+  CALL(memory, wanted, "nvmlDeviceGetMemoryInfo", (Device, Memory*))                              \
+  CALL(clock, wanted, "nvmlDeviceGetClockInfo", (Device, unsigned clock, unsigned* mhz))          \
+  CALL(max_clock, wanted, "nvmlDeviceGetMaxClockInfo", (Device, unsigned clock, unsigned* mhz))   \
+  CALL(power, wanted, "nvmlDeviceGetPowerUsage", (Device, unsigned* milliwatts))                  \
+  CALL(power_limit, wanted, "nvmlDeviceGetEnforcedPowerLimit", (Device, unsigned* milliwatts))    \
+  CALL(temperature, wanted, "nvmlDeviceGetTemperature",                                           \
+       (Device, unsigned sensor, unsigned* celsius))                                              \
+  CALL(compute_mode, wanted, "nvmlDeviceGetComputeMode", (Device, unsigned* mode))                \
+  CALL(mig_mode, wanted, "nvmlDeviceGetMigMode",                                                  \
+       (Device, unsigned* current, unsigned* pending))                                            \
+  CALL(persistence, wanted, "nvmlDeviceGetPersistenceMode", (Device, unsigned* enabled))          \
+  CALL(throttle_reasons, wanted, "nvmlDeviceGetCurrentClocksThrottleReasons",                     \
+       (Device, unsigned long long* reasons))
+
+struct Api {
+#define BUBBLESIM_NVML_CALL(name, presence, symbol, args) ReturnCode(*name) args = nullptr;
+  BUBBLESIM_NVML(BUBBLESIM_NVML_CALL)
+#undef BUBBLESIM_NVML_CALL
+  const char* (*error_string)(ReturnCode) = nullptr;
+};
+
+void bind_all(FunctionFinder& bind, Api& api) {
+#define BUBBLESIM_NVML_BIND(name, presence, symbol, args) bind.presence(api.name, symbol);
+  BUBBLESIM_NVML(BUBBLESIM_NVML_BIND)
+#undef BUBBLESIM_NVML_BIND
+  bind.wanted(api.error_string, "nvmlErrorString");
+}
+
+/// An NVML that has been initialised; shut down with the object.
+class Library {
+ public:
+  /// Faults: no such library; a library without the functions of every NVML; no driver.
+  [[nodiscard]] static Result<std::unique_ptr<Library>> open(const std::string& path) {
+    std::unique_ptr<Library> library(new Library);
+    library->handle_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library->handle_ == nullptr)
+      return fail(path, {}, "cannot be loaded; NVML comes with NVIDIA's driver");
+    FunctionFinder bind(library->handle_);
+    bind_all(bind, library->api_);
+    if (bind.missing() != nullptr) return fail(path, {}, std::string("has no ") + bind.missing());
+    const ReturnCode status = library->api_.init();
+    if (status != kSuccess) {
+      const auto& text = library->api_.error_string;
+      return fail(path, {}, "nvmlInit_v2 gave " + std::to_string(status) +
+                                (text == nullptr ? "" : std::string(": ") + text(status)));
+    }
+    library->initialised_ = true;
+    return library;
+  }
+  ~Library() {
+    if (initialised_) (void)api_.shutdown();
+    if (handle_ != nullptr) ::dlclose(handle_);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  [[nodiscard]] const Api& api() const { return api_; }
+
+ private:
+  Library() = default;
+  void* handle_ = nullptr;
+  bool initialised_ = false;
+  Api api_;
+};
+
+}  // namespace nvml
+
 namespace {
 
 /// The name of an nvmlComputeMode_t; only old drivers have 1.

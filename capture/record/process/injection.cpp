@@ -1,8 +1,16 @@
 // The library's entry into a process: the function that the CUDA driver calls, and the handlers of
 // a fork and of the exit. Errors in this file never fail the job.
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string_view>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,11 +21,11 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "capture/protocol/capture_request.hpp"
 #include "capture/record/host/host_event.hpp"
-#include "capture/record/process/control_server.hpp"
 #include "capture/record/process/job_identity.hpp"
 #include "capture/record/process/recorder.hpp"
 
@@ -25,6 +33,214 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() noex
 
 namespace bubblesim::capture {
 namespace {
+
+constexpr std::size_t kEpollSlot = 0;
+constexpr std::size_t kAbstractSlot = 1;
+constexpr std::size_t kPathSlot = 2;
+constexpr std::size_t kFirstPeer = 3;
+constexpr useconds_t kNoDescriptorPause = 100'000;
+
+bool may_command(uid_t peer) { return peer == ::geteuid() || peer == 0; }
+
+bool send_answer(int peer, const RecorderStatus& status) {
+  const std::string text = encode(status);
+  const ssize_t sent = ::send(peer, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent == static_cast<ssize_t>(text.size());
+}
+
+/// A socket file without a listener: left by a process that was killed.
+bool is_stale(const ControlAddress& address) {
+  const int probe = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return false;
+  const auto* target = reinterpret_cast<const sockaddr*>(&address.address);
+  const bool refused =
+      ::connect(probe, target, address.length) != 0 && errno == ECONNREFUSED;
+  ::close(probe);
+  return refused;
+}
+
+/// The recorder's end of the control socket: takes commands, answers each with a status.
+///
+/// Only the process's own user and root are heard (SO_PEERCRED). A peer that does not read its
+/// answers, or sends nonsense, is cut off, so that no peer can block the server.
+class ControlServer {
+ public:
+  /// `folder`: for a path socket beside the abstract one; empty: none. `recorder` outlives it.
+  ControlServer(Recorder& recorder, std::string folder)
+      : recorder_(recorder), folder_(std::move(folder)), buffer_(kMaxMessageBytes, '\0') {
+    for (std::atomic<int>& descriptor : descriptors_) descriptor.store(-1);
+  }
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+  ~ControlServer() {
+    remove_path();
+    close_descriptors();
+  }
+
+  /// Listens; true if at least one address is open. If another process has the abstract address
+  /// (two containers that share a network but not their process ids) only the path socket listens.
+  [[nodiscard]] bool listen() {
+    const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+    if (epoll < 0) return false;
+    descriptors_[kEpollSlot].store(epoll);
+    bool open = open_listener(kAbstractSlot, abstract_address(::geteuid(), ::getpid()));
+    if (folder_.empty()) return open;
+    const auto path = path_address(folder_, ::geteuid(), ::getpid());
+    if (path && open_listener(kPathSlot, *path)) open = true;
+    return open;
+  }
+  /// Serves until close_descriptors() or a fault of the system.
+  void serve() {
+    std::array<epoll_event, kSlots> events{};
+    for (;;) {
+      const int count = ::epoll_wait(descriptors_[kEpollSlot].load(), events.data(),
+                                     static_cast<int>(events.size()), -1);
+      if (count < 0 && errno != EINTR) return;
+      for (int i = 0; i < count; ++i) {
+        const std::size_t slot = events[static_cast<std::size_t>(i)].data.u64;
+        if (slot < kFirstPeer) accept_from(slot);
+        else hear(slot);
+      }
+    }
+  }
+  /// Removes the path socket's file. Async-signal-safe.
+  void remove_path() noexcept {
+    if (descriptors_[kPathSlot].load() >= 0) ::unlink(path_.address.sun_path);
+  }
+  /// Called in a forked child: closes the child's copies of the descriptors. Async-signal-safe.
+  void close_descriptors() noexcept {
+    for (std::atomic<int>& descriptor : descriptors_) {
+      if (const int open = descriptor.exchange(-1); open >= 0) ::close(open);
+    }
+  }
+
+ private:
+  /// Slots of descriptors: the epoll, listeners, peers. Atomic, for a fork may come at any time.
+  static constexpr std::size_t kPeers = 16;
+  static constexpr std::size_t kListeners = 2;
+  static constexpr std::size_t kSlots = 1 + kListeners + kPeers;
+
+  [[nodiscard]] bool open_listener(std::size_t slot, const ControlAddress& address) {
+    const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0) return false;
+    // Before bind: the file appears with these rights.
+    if (slot == kPathSlot) ::fchmod(listener, S_IRUSR | S_IWUSR);
+    const auto* place = reinterpret_cast<const sockaddr*>(&address.address);
+    int done = ::bind(listener, place, address.length);
+    if (done != 0 && errno == EADDRINUSE && slot == kPathSlot && is_stale(address)) {
+      ::unlink(address.address.sun_path);
+      done = ::bind(listener, place, address.length);
+    }
+    if (done != 0 || ::listen(listener, static_cast<int>(kPeers)) != 0 || !watch(listener, slot)) {
+      ::close(listener);
+      return false;
+    }
+    // Before the descriptor: the thread that exits removes the file if there is a descriptor.
+    if (slot == kPathSlot) path_ = address;
+    descriptors_[slot].store(listener);
+    return true;
+  }
+  [[nodiscard]] bool watch(int descriptor, std::size_t slot) const {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = slot;
+    return ::epoll_ctl(descriptors_[kEpollSlot].load(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+  }
+  void accept_from(std::size_t listener) {
+    const int peer = ::accept4(descriptors_[listener].load(), nullptr, nullptr,
+                               SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (peer < 0) {
+      // The job has no descriptor left: the peer stays in the queue, and an immediate retry would
+      // keep a core busy.
+      if (errno == EMFILE || errno == ENFILE) ::usleep(kNoDescriptorPause);
+      return;
+    }
+    ucred credentials{};
+    socklen_t size = sizeof(credentials);
+    const bool known = ::getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
+    const std::size_t slot = room_for_peer();
+    drop(slot);
+    peers_[slot] = {known && may_command(credentials.uid), ++clock_};
+    descriptors_[slot].store(peer);
+    if (!watch(peer, slot)) drop(slot);
+  }
+  /// A free slot; else that of a peer that may not command, or of the peer silent for longest.
+  [[nodiscard]] std::size_t room_for_peer() const {
+    std::size_t victim = kFirstPeer;
+    for (std::size_t slot = kFirstPeer; slot < kSlots; ++slot) {
+      if (descriptors_[slot].load() < 0) return slot;
+      const Peer& peer = peers_[slot];
+      const Peer& other = peers_[victim];
+      if (peer.allowed != other.allowed ? other.allowed : peer.heard < other.heard) victim = slot;
+    }
+    return victim;
+  }
+  void hear(std::size_t slot) {
+    const int peer = descriptors_[slot].load();
+    if (peer < 0) return;
+    const ssize_t length = ::recv(peer, buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC);
+    if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (length <= 0) return drop(slot);
+    if (!peers_[slot].allowed) {
+      // Only now: if a socket is closed with an unread message in it, its answer is lost, too.
+      RecorderStatus refusal;
+      refusal.message = "refused: only the user of this process and root may command it";
+      (void)send_answer(peer, refusal);
+      return drop(slot);
+    }
+    peers_[slot].heard = ++clock_;
+    RecorderStatus status;
+    if (static_cast<std::size_t>(length) > buffer_.size()) {
+      status = recorder_.status();
+      status.message = "found a message of " + std::to_string(length) +
+                       " bytes; expected at most " + std::to_string(buffer_.size());
+    } else {
+      status = answer(std::string_view(buffer_).substr(0, static_cast<std::size_t>(length)));
+    }
+    if (!send_answer(peer, status)) drop(slot);
+  }
+  void drop(std::size_t slot) noexcept {
+    if (const int open = descriptors_[slot].exchange(-1); open >= 0) ::close(open);
+  }
+  [[nodiscard]] RecorderStatus answer(std::string_view message) {
+    const auto command = decode_command(message);
+    if (command) return obey(*command);
+    RecorderStatus status = recorder_.status();
+    status.message = command.error().text();
+    return status;
+  }
+  [[nodiscard]] RecorderStatus obey(const ControlCommand& command) {
+    std::string refusal;
+    switch (command.kind) {
+      case ControlCommand::Kind::kStart:
+        if (auto done = recorder_.start(command.start, StartOrigin::kSocket); !done) {
+          refusal = done.error().text();
+        }
+        break;
+      case ControlCommand::Kind::kStop: recorder_.stop(StopReason::kAsked); break;
+      case ControlCommand::Kind::kMark:
+        if (!recorder_.mark(command.mark)) refusal = "nothing is being recorded";
+        break;
+      case ControlCommand::Kind::kStatus: break;
+    }
+    RecorderStatus status = recorder_.status();
+    if (!refusal.empty()) status.message = refusal;
+    return status;
+  }
+
+  struct Peer {
+    bool allowed = false;
+    std::uint64_t heard = 0;  ///< by clock_
+  };
+
+  Recorder& recorder_;
+  std::string folder_;
+  ControlAddress path_;  ///< written before the descriptor of its listener is
+  std::array<std::atomic<int>, kSlots> descriptors_;
+  std::array<Peer, kSlots> peers_{};
+  std::uint64_t clock_ = 0;  ///< counts messages and connections
+  std::string buffer_;
+};
 
 /// How long the exit of a job may wait for its last records.
 constexpr Duration kLongestExit = std::chrono::seconds(10);

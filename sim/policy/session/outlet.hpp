@@ -1,5 +1,5 @@
 // The target of a policy session's decisions. There are three outlets: the simulated GPU
-// (sim/schedule/gpu_outlet.hpp), the gate of live jobs (capture/policy_host/gate_outlet.hpp), and
+// (sim/schedule/gpu_outlet.hpp), the gate of live jobs (capture/policy_host/policy_host.cpp), and
 // the device of the test driver (sim/policy/testing).
 //
 // The session checks a decision before an outlet sees it: the client exists, the decision is legal.
