@@ -22,22 +22,6 @@ namespace {
 
 // ---- The figures of a results row by the names of their columns (sim/observe/OUTPUTS.md).
 
-class RowReader {
- public:
-  explicit RowReader(const observe::ResultRow& row) : row_(row) {}
-  /// Nothing: not measured, or no such column.
-  [[nodiscard]] std::optional<double> number(std::string_view column) const;
-  [[nodiscard]] double number_or_zero(std::string_view column) const;
-  /// Empty: not said, or no such column.
-  [[nodiscard]] std::string text(std::string_view column) const;
-  /// The latency in a column in milliseconds.
-  [[nodiscard]] std::optional<Duration> latency(std::string_view column) const;
-  [[nodiscard]] TokenLatency token_latency() const;
-
- private:
-  const observe::ResultRow& row_;
-};
-
 constexpr std::string_view kFirstToken = "ttft_p95_ms";
 constexpr std::string_view kEachToken = "tpot_p95_ms";
 
@@ -48,35 +32,41 @@ std::optional<std::size_t> column_of(std::string_view name) {
   return static_cast<std::size_t>(found - columns.begin());
 }
 
-std::optional<double> RowReader::number(std::string_view column) const {
-  const auto at = column_of(column);
-  if (!at) return std::nullopt;
-  const observe::Cell& cell = row_.cells[*at];
-  if (const auto* real = std::get_if<double>(&cell)) return *real;
-  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
-  return std::nullopt;
-}
+class RowReader {
+ public:
+  explicit RowReader(const observe::ResultRow& row) : row_(row) {}
+  /// Nothing: not measured, or no such column.
+  [[nodiscard]] std::optional<double> number(std::string_view column) const {
+    const auto at = column_of(column);
+    if (!at) return std::nullopt;
+    const observe::Cell& cell = row_.cells[*at];
+    if (const auto* real = std::get_if<double>(&cell)) return *real;
+    if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
+    return std::nullopt;
+  }
+  [[nodiscard]] double number_or_zero(std::string_view column) const {
+    return number(column).value_or(0);
+  }
+  /// Empty: not said, or no such column.
+  [[nodiscard]] std::string text(std::string_view column) const {
+    const auto at = column_of(column);
+    if (!at) return {};
+    const auto* text = std::get_if<std::string>(&row_.cells[*at]);
+    return text != nullptr ? *text : std::string{};
+  }
+  /// The latency in a column in milliseconds.
+  [[nodiscard]] std::optional<Duration> latency(std::string_view column) const {
+    const auto milliseconds = number(column);
+    if (!milliseconds) return std::nullopt;
+    return Duration{std::llround(*milliseconds * 1e6)};
+  }
+  [[nodiscard]] TokenLatency token_latency() const {
+    return {latency(kFirstToken), latency(kEachToken)};
+  }
 
-double RowReader::number_or_zero(std::string_view column) const {
-  return number(column).value_or(0);
-}
-
-std::string RowReader::text(std::string_view column) const {
-  const auto at = column_of(column);
-  if (!at) return {};
-  const auto* text = std::get_if<std::string>(&row_.cells[*at]);
-  return text != nullptr ? *text : std::string{};
-}
-
-std::optional<Duration> RowReader::latency(std::string_view column) const {
-  const auto milliseconds = number(column);
-  if (!milliseconds) return std::nullopt;
-  return Duration{std::llround(*milliseconds * 1e6)};
-}
-
-TokenLatency RowReader::token_latency() const {
-  return {latency(kFirstToken), latency(kEachToken)};
-}
+ private:
+  const observe::ResultRow& row_;
+};
 
 void worse_of(std::optional<Duration>& latency, std::optional<Duration> other) {
   if (other) latency = std::max(latency.value_or(*other), *other);

@@ -39,54 +39,6 @@ struct FakeTime {
   }
 };
 
-class FakeJob final : public workload::RunObserver, public engine::EventHandler {
- public:
-  /// All references but `plan` outlive the job; `notice` passes from an end to the host's knowledge
-  /// of it.
-  FakeJob(workload::Machine& machine, workload::MachineGpu& gpu, const gpu::ClientSetup& setup,
-          const capture::JobPlan& plan, capture::FakeJobPart& part, capture::HostClock& clock,
-          const FakeTime& time, Duration notice);
-
-  /// Puts what the process has launched on its streams, each launch at its time.
-  void take_launches();
-  /// Once no launch comes any more: says when nothing that was launched will run any more.
-  void settle();
-  /// The device stops answering this job: no kernel of it starts, and it hears of nothing any more.
-  void freeze();
-
-  /// The next launch has come.
-  void on_event(SimTime now) override;
-  void on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) override;
-  void on_op_finished(const workload::OpRecord& record) override;
-
- private:
-  /// An operation of a stream whose end the process has not been told.
-  struct Launched {
-    std::uint32_t op = 0;
-    std::uint64_t pass = 0;
-    std::uint64_t launch = 0;
-    bool takes_place = false;  ///< in the stream's queue
-  };
-  using Notices = decltype(capture::FakeJobPart::ends);
-
-  void await_launch();
-  void tell(Notices& notices, const Launched& launched, SimTime start, SimTime end, Duration late);
-  void wake_hosts();
-
-  engine::Engine& engine_;
-  gpu::Gpu& gpu_;
-  program::Program program_;
-  capture::FakeJobPart& part_;
-  capture::HostClock& clock_;
-  const FakeTime& time_;
-  Duration notice_;
-  std::vector<std::deque<Launched>> launched_;  ///< by stream, in its order
-  std::deque<capture::FakeLaunch> arriving_;    ///< by time
-  engine::EntityId entity_;
-  workload::ProgramRun* run_ = nullptr;
-  bool frozen_ = false;
-};
-
 using capture::FakeLaunch;
 using capture::HostTime;
 using capture::JobPlan;
@@ -128,111 +80,134 @@ program::Program program_of(const JobPlan& plan, const hardware::GpuSpec& spec) 
   return program;
 }
 
-FakeJob::FakeJob(workload::Machine& machine, workload::MachineGpu& gpu,
-                 const gpu::ClientSetup& setup, const JobPlan& plan, capture::FakeJobPart& part,
-                 capture::HostClock& clock, const FakeTime& time, Duration notice)
-    : engine_(gpu.engine), gpu_(gpu.gpu), program_(program_of(plan, machine.spec())), part_(part),
-      clock_(clock), time_(time), notice_(notice), launched_(plan.program.stream_count),
-      entity_(engine_.add_entity(*this, engine::Phase::kHost)) {
-  workload::RunSetup run;
-  run.client = setup;
-  run.repeat = workload::Repeat::kOnePass;
-  run.observer = this;
-  run_ = &machine.add_program(gpu, program_, run);
-  if (plan.device_lags) part.sync = to_ns(machine.spec().sync_latency);
-  const auto resident = part.resident();
-  for (std::size_t i = 0; i < program_.ops.size(); ++i) {
-    if (program_.ops[i].profile == program::kNoIndex) continue;
-    const program::Residency& residency = program_.profiles[program_.ops[i].profile].residency;
-    resident[i] = std::uint64_t{residency.blocks_per_sm} * machine.spec().sm_count;
+class FakeJob final : public workload::RunObserver, public engine::EventHandler {
+ public:
+  /// All references but `plan` outlive the job; `notice` passes from an end to the host's knowledge
+  /// of it.
+  FakeJob(workload::Machine& machine, workload::MachineGpu& gpu, const gpu::ClientSetup& setup,
+          const capture::JobPlan& plan, capture::FakeJobPart& part, capture::HostClock& clock,
+          const FakeTime& time, Duration notice)
+      : engine_(gpu.engine), gpu_(gpu.gpu), program_(program_of(plan, machine.spec())), part_(part),
+        clock_(clock), time_(time), notice_(notice), launched_(plan.program.stream_count),
+        entity_(engine_.add_entity(*this, engine::Phase::kHost)) {
+    workload::RunSetup run;
+    run.client = setup;
+    run.repeat = workload::Repeat::kOnePass;
+    run.observer = this;
+    run_ = &machine.add_program(gpu, program_, run);
+    if (plan.device_lags) part.sync = to_ns(machine.spec().sync_latency);
+    const auto resident = part.resident();
+    for (std::size_t i = 0; i < program_.ops.size(); ++i) {
+      if (program_.ops[i].profile == program::kNoIndex) continue;
+      const program::Residency& residency = program_.profiles[program_.ops[i].profile].residency;
+      resident[i] = std::uint64_t{residency.blocks_per_sm} * machine.spec().sm_count;
+    }
   }
-}
 
-void FakeJob::take_launches() {
-  if (frozen_ || part_.launches.empty()) return;
-  while (!part_.launches.empty()) {
-    const FakeLaunch launch = part_.launches.front();
-    part_.launches.pop();
-    const auto later = std::ranges::upper_bound(arriving_, launch.at, {}, &FakeLaunch::at);
-    arriving_.insert(later, launch);
+  /// Puts what the process has launched on its streams, each launch at its time.
+  void take_launches() {
+    if (frozen_ || part_.launches.empty()) return;
+    while (!part_.launches.empty()) {
+      const FakeLaunch launch = part_.launches.front();
+      part_.launches.pop();
+      const auto later = std::ranges::upper_bound(arriving_, launch.at, {}, &FakeLaunch::at);
+      arriving_.insert(later, launch);
+    }
+    await_launch();
+    clock_.ring(part_.room);
   }
-  await_launch();
-  clock_.ring(part_.room);
-}
-
-void FakeJob::await_launch() {
-  if (arriving_.empty()) return;
-  const SimTime at = time_.sim(HostTime{Duration{arriving_.front().at}});
-  engine_.schedule(entity_, std::max(at, engine_.now()));
-}
-
-void FakeJob::on_event(SimTime now) {
-  const FakeLaunch launch = arriving_.front();
-  arriving_.pop_front();
-  for (std::uint32_t i = 0; i < launch.count; ++i) {
-    launched_[program_.ops[launch.op + i].stream].push_back(
-        {launch.op + i, launch.pass, launch.launch, launch.takes_place && i == 0});
+  /// Once no launch comes any more: says when nothing that was launched will run any more.
+  void settle() {
+    if (part_.no_more.load() == 0 || part_.quiet.load() != 0 || !part_.launches.empty()) return;
+    const bool open = std::ranges::any_of(launched_, [](const auto& ops) { return !ops.empty(); });
+    if (!arriving_.empty() || !run_->stands_still() || (frozen_ && open)) return;
+    part_.quiet.store(1);
+    for (capture::FakeWaiter& waiter : part_.waiters) {
+      if (waiter.active.load() != 0) clock_.ring(waiter.bell);
+    }
   }
-  run_->launch({launch.op, launch.count, launch.pass, launch.launch, launch.factor}, now);
-  await_launch();
-}
-
-void FakeJob::freeze() {
-  frozen_ = true;
-  gpu_.preempt(run_->client(), program::Preemption::kAfterKernel);
-}
-
-void FakeJob::tell(Notices& notices, const Launched& launched, SimTime start, SimTime end,
-                   Duration late) {
-  if (part_.watched.load() == 0) return;
-  if (notices.full()) {
-    part_.notices_lost.fetch_add(1);
-    return;
+  /// The device stops answering this job: no kernel of it starts, and it hears of nothing any more.
+  void freeze() {
+    frozen_ = true;
+    gpu_.preempt(run_->client(), program::Preemption::kAfterKernel);
   }
-  const HostTime host_end = time_.host(end);
-  notices.push({launched.op, launched.pass, launched.launch, nanoseconds_of(time_.host(start)),
-                nanoseconds_of(host_end), nanoseconds_of(host_end + late)});
-  clock_.ring(part_.news);
-}
 
-void FakeJob::on_op_started(workload::ProgramRun& /*run*/, std::uint32_t op, SimTime now) {
-  if (!frozen_) tell(part_.starts, launched_[program_.ops[op].stream].front(), now, now, {});
-}
-
-void FakeJob::on_op_finished(const workload::OpRecord& record) {
-  if (frozen_) return;
-  const std::uint32_t stream = program_.ops[record.op].stream;
-  const Launched done = launched_[stream].front();
-  launched_[stream].pop_front();
-  tell(part_.ends, done, record.start, record.end, notice_);
-  capture::FakeStream& shared = part_.streams()[stream];
-  if (done.takes_place) shared.queued.fetch_sub(1);
-  shared.ended.fetch_add(1);
-  part_.ended()[done.op].fetch_add(1);
-  wake_hosts();
-}
-
-void FakeJob::wake_hosts() {
-  for (capture::FakeWaiter& waiter : part_.waiters) {
-    if (waiter.active.load() == 0) continue;
-    const std::uint64_t ended = waiter.kind == capture::FakeWait::kOp
-                                    ? part_.ended()[waiter.target].load()
-                                    : part_.streams()[waiter.target].ended.load();
-    if (ended >= waiter.count) clock_.ring(waiter.bell);
+  /// The next launch has come.
+  void on_event(SimTime now) override {
+    const FakeLaunch launch = arriving_.front();
+    arriving_.pop_front();
+    for (std::uint32_t i = 0; i < launch.count; ++i) {
+      launched_[program_.ops[launch.op + i].stream].push_back(
+          {launch.op + i, launch.pass, launch.launch, launch.takes_place && i == 0});
+    }
+    run_->launch({launch.op, launch.count, launch.pass, launch.launch, launch.factor}, now);
+    await_launch();
   }
-}
-
-void FakeJob::settle() {
-  if (part_.no_more.load() == 0 || part_.quiet.load() != 0 || !part_.launches.empty()) return;
-  const bool open = std::ranges::any_of(launched_, [](const auto& ops) { return !ops.empty(); });
-  if (!arriving_.empty() || !run_->stands_still() || (frozen_ && open)) return;
-  part_.quiet.store(1);
-  for (capture::FakeWaiter& waiter : part_.waiters) {
-    if (waiter.active.load() != 0) clock_.ring(waiter.bell);
+  void on_op_started(workload::ProgramRun& /*run*/, std::uint32_t op, SimTime now) override {
+    if (!frozen_) tell(part_.starts, launched_[program_.ops[op].stream].front(), now, now, {});
   }
-}
+  void on_op_finished(const workload::OpRecord& record) override {
+    if (frozen_) return;
+    const std::uint32_t stream = program_.ops[record.op].stream;
+    const Launched done = launched_[stream].front();
+    launched_[stream].pop_front();
+    tell(part_.ends, done, record.start, record.end, notice_);
+    capture::FakeStream& shared = part_.streams()[stream];
+    if (done.takes_place) shared.queued.fetch_sub(1);
+    shared.ended.fetch_add(1);
+    part_.ended()[done.op].fetch_add(1);
+    wake_hosts();
+  }
 
-using capture::HostTime;
+ private:
+  /// An operation of a stream whose end the process has not been told.
+  struct Launched {
+    std::uint32_t op = 0;
+    std::uint64_t pass = 0;
+    std::uint64_t launch = 0;
+    bool takes_place = false;  ///< in the stream's queue
+  };
+  using Notices = decltype(capture::FakeJobPart::ends);
+
+  void await_launch() {
+    if (arriving_.empty()) return;
+    const SimTime at = time_.sim(HostTime{Duration{arriving_.front().at}});
+    engine_.schedule(entity_, std::max(at, engine_.now()));
+  }
+  void tell(Notices& notices, const Launched& launched, SimTime start, SimTime end, Duration late) {
+    if (part_.watched.load() == 0) return;
+    if (notices.full()) {
+      part_.notices_lost.fetch_add(1);
+      return;
+    }
+    const HostTime host_end = time_.host(end);
+    notices.push({launched.op, launched.pass, launched.launch, nanoseconds_of(time_.host(start)),
+                  nanoseconds_of(host_end), nanoseconds_of(host_end + late)});
+    clock_.ring(part_.news);
+  }
+  void wake_hosts() {
+    for (capture::FakeWaiter& waiter : part_.waiters) {
+      if (waiter.active.load() == 0) continue;
+      const std::uint64_t ended = waiter.kind == capture::FakeWait::kOp
+                                      ? part_.ended()[waiter.target].load()
+                                      : part_.streams()[waiter.target].ended.load();
+      if (ended >= waiter.count) clock_.ring(waiter.bell);
+    }
+  }
+
+  engine::Engine& engine_;
+  gpu::Gpu& gpu_;
+  program::Program program_;
+  capture::FakeJobPart& part_;
+  capture::HostClock& clock_;
+  const FakeTime& time_;
+  Duration notice_;
+  std::vector<std::deque<Launched>> launched_;  ///< by stream, in its order
+  std::deque<capture::FakeLaunch> arriving_;    ///< by time
+  engine::EntityId entity_;
+  workload::ProgramRun* run_ = nullptr;
+  bool frozen_ = false;
+};
 
 /// What lives for one run.
 struct Run {
@@ -274,8 +249,31 @@ class ModelledGpu final : public capture::FakeGpu {
 
   [[nodiscard]] Result<std::string> begin(
       capture::HostClock& clock, const capture::RigSetup& setup, const policy::Sharing& sharing,
-      const std::vector<policy::ClientSharing>& shares) override;
-  void run() override;
+      const std::vector<policy::ClientSharing>& shares) override {
+    stopped_.store(false);
+    job_stalled_ = stood_still_ = false;
+    run_ = std::make_unique<Run>(clock, spec_, schedule::gpu_sharing(sharing, spec_));
+    run_->begin = clock.now();
+    const auto jobs = by_client(setup);
+    BUBBLESIM_RETURN_IF_ERROR(open_memory(jobs, sharing));
+    const Duration notice = spec_.completion_notice + faults_.late_notices;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const capture::JobPlan& plan = jobs[i]->plan;
+      run_->clients.push_back(plan.client);
+      run_->jobs.push_back(std::make_unique<FakeJob>(
+          run_->machine, run_->gpu,
+          schedule::gpu_client(plan.name, share_of(*jobs[i], shares), sharing, spec_), plan,
+          run_->memory->job(i), clock, run_->time, notice));
+    }
+    return "fake:" + run_->memory->name();
+  }
+  void run() override {
+    capture::Bell& bell = run_->memory->header().to_device;
+    while (!stopped_.load()) {
+      const std::uint32_t seen = bell.rings.load();
+      run_->clock.wait(bell, seen, step(run_->clock.now()));
+    }
+  }
   void stop() override {
     stopped_.store(true);
     run_->clock.ring(run_->memory->header().to_device);
@@ -283,11 +281,57 @@ class ModelledGpu final : public capture::FakeGpu {
 
  private:
   Result<void> open_memory(const std::vector<const capture::RigJob*>& jobs,
-                           const policy::Sharing& sharing);
-  [[nodiscard]] HostTime step(HostTime now);
-  void stall_job(HostTime now);
-  [[nodiscard]] std::optional<HostTime> stand_still(HostTime now);
-  void run_engine(HostTime until);
+                           const policy::Sharing& sharing) {
+    if (jobs.size() > capture::kMostGateClients) {
+      return fail("found " + std::to_string(jobs.size()) +
+                  " jobs on a fake GPU, expected at most " +
+                  std::to_string(capture::kMostGateClients));
+    }
+    std::vector<capture::FakeJobSize> sizes;
+    for (const capture::RigJob* job : jobs) {
+      sizes.push_back({job->plan.client, static_cast<std::uint32_t>(job->plan.program.ops.size()),
+                       job->plan.program.stream_count});
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(run_->memory, capture::FakeSegment::create(run_->clock, sizes));
+    if (!sharing.unified_memory) run_->memory->header().memory = spec_.memory.value;
+    return {};
+  }
+  /// Does what is due; returns when to look again.
+  [[nodiscard]] HostTime step(HostTime now) {
+    stall_job(now);
+    if (const auto until = stand_still(now)) return *until;
+    for (const auto& job : run_->jobs) job->take_launches();
+    run_engine(now);
+    for (const auto& job : run_->jobs) job->settle();
+    const auto next = run_->machine.conductor().next_due();
+    return next ? run_->time.host(*next) : HostTime::max();
+  }
+  void stall_job(HostTime now) {
+    if (!faults_.job_stall || job_stalled_ || now < run_->begin + faults_.job_stall->at) return;
+    job_stalled_ = true;
+    run_engine(run_->begin + faults_.job_stall->at);
+    for (std::size_t i = 0; i < run_->jobs.size(); ++i) {
+      if (run_->clients[i] == faults_.job_stall->client) run_->jobs[i]->freeze();
+    }
+  }
+  /// Nothing is looked at in between: launches of that time are taken after it.
+  [[nodiscard]] std::optional<HostTime> stand_still(HostTime now) {
+    if (!faults_.device_stall || stood_still_) return std::nullopt;
+    const HostTime from = run_->begin + faults_.device_stall->at;
+    if (now < from) return std::nullopt;
+    run_engine(from);
+    const HostTime until = from + faults_.device_stall->length;
+    if (now < until) return until;
+    stood_still_ = true;
+    run_->time.since = run_->time.sim(from);
+    run_->time.still += faults_.device_stall->length;
+    return std::nullopt;
+  }
+  void run_engine(HostTime until) {
+    const SimTime limit = run_->time.sim(until);
+    engine::Conductor& conductor = run_->machine.conductor();
+    if (limit >= conductor.now()) conductor.run_until(limit);
+  }
 
   hardware::GpuSpec spec_;
   FakeGpuFaults faults_;
@@ -296,91 +340,6 @@ class ModelledGpu final : public capture::FakeGpu {
   bool job_stalled_ = false;
   bool stood_still_ = false;
 };
-
-Result<std::string> ModelledGpu::begin(capture::HostClock& clock, const capture::RigSetup& setup,
-                                       const policy::Sharing& sharing,
-                                       const std::vector<policy::ClientSharing>& shares) {
-  stopped_.store(false);
-  job_stalled_ = stood_still_ = false;
-  run_ = std::make_unique<Run>(clock, spec_, schedule::gpu_sharing(sharing, spec_));
-  run_->begin = clock.now();
-  const auto jobs = by_client(setup);
-  BUBBLESIM_RETURN_IF_ERROR(open_memory(jobs, sharing));
-  const Duration notice = spec_.completion_notice + faults_.late_notices;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const capture::JobPlan& plan = jobs[i]->plan;
-    run_->clients.push_back(plan.client);
-    run_->jobs.push_back(std::make_unique<FakeJob>(
-        run_->machine, run_->gpu,
-        schedule::gpu_client(plan.name, share_of(*jobs[i], shares), sharing, spec_), plan,
-        run_->memory->job(i), clock, run_->time, notice));
-  }
-  return "fake:" + run_->memory->name();
-}
-
-Result<void> ModelledGpu::open_memory(const std::vector<const capture::RigJob*>& jobs,
-                                      const policy::Sharing& sharing) {
-  if (jobs.size() > capture::kMostGateClients) {
-    return fail("found " + std::to_string(jobs.size()) + " jobs on a fake GPU, expected at most " +
-                std::to_string(capture::kMostGateClients));
-  }
-  std::vector<capture::FakeJobSize> sizes;
-  for (const capture::RigJob* job : jobs) {
-    sizes.push_back({job->plan.client, static_cast<std::uint32_t>(job->plan.program.ops.size()),
-                     job->plan.program.stream_count});
-  }
-  BUBBLESIM_ASSIGN_OR_RETURN(run_->memory, capture::FakeSegment::create(run_->clock, sizes));
-  if (!sharing.unified_memory) run_->memory->header().memory = spec_.memory.value;
-  return {};
-}
-
-void ModelledGpu::run() {
-  capture::Bell& bell = run_->memory->header().to_device;
-  while (!stopped_.load()) {
-    const std::uint32_t seen = bell.rings.load();
-    run_->clock.wait(bell, seen, step(run_->clock.now()));
-  }
-}
-
-/// Does what is due; returns when to look again.
-HostTime ModelledGpu::step(HostTime now) {
-  stall_job(now);
-  if (const auto until = stand_still(now)) return *until;
-  for (const auto& job : run_->jobs) job->take_launches();
-  run_engine(now);
-  for (const auto& job : run_->jobs) job->settle();
-  const auto next = run_->machine.conductor().next_due();
-  return next ? run_->time.host(*next) : HostTime::max();
-}
-
-void ModelledGpu::run_engine(HostTime until) {
-  const SimTime limit = run_->time.sim(until);
-  engine::Conductor& conductor = run_->machine.conductor();
-  if (limit >= conductor.now()) conductor.run_until(limit);
-}
-
-void ModelledGpu::stall_job(HostTime now) {
-  if (!faults_.job_stall || job_stalled_ || now < run_->begin + faults_.job_stall->at) return;
-  job_stalled_ = true;
-  run_engine(run_->begin + faults_.job_stall->at);
-  for (std::size_t i = 0; i < run_->jobs.size(); ++i) {
-    if (run_->clients[i] == faults_.job_stall->client) run_->jobs[i]->freeze();
-  }
-}
-
-// Nothing is looked at in between: launches of that time are taken after it.
-std::optional<HostTime> ModelledGpu::stand_still(HostTime now) {
-  if (!faults_.device_stall || stood_still_) return std::nullopt;
-  const HostTime from = run_->begin + faults_.device_stall->at;
-  if (now < from) return std::nullopt;
-  run_engine(from);
-  const HostTime until = from + faults_.device_stall->length;
-  if (now < until) return until;
-  stood_still_ = true;
-  run_->time.since = run_->time.sim(from);
-  run_->time.still += faults_.device_stall->length;
-  return std::nullopt;
-}
 
 }  // namespace
 

@@ -49,16 +49,113 @@ class Chain {
     kept_already_ = true;
   }
 
-  void convolution(Window window);
-  void linear(std::uint64_t outputs);
-  void bias();
-  void batch_norm();
-  void relu();
-  void dropout();
-  void max_pool(Window window);
-  void average_pool();
-  void add();
-  [[nodiscard]] LayerWork take(std::uint64_t input);
+  void convolution(Window window) {
+    const Image image = image_;
+    const std::uint64_t area = window.kernel * window.kernel;
+    const double read = elements();
+    image_ = {window.out, (image.side + 2 * window.padding - window.kernel) / window.stride + 1};
+    const double weights = static_cast<double>(window.out * image.channels * area);
+    const std::uint64_t b = shape_.micro_batch;
+    const std::uint64_t pixels = b * image_.side * image_.side;
+    const double flops = 2.0 * weights * static_cast<double>(pixels);
+    const double bytes = p_ * (read + weights + elements());
+    const std::string name =
+        "conv " + std::to_string(window.kernel) + "x" + std::to_string(window.kernel);
+    out_.forward(implicit(name, {pixels, window.out, image.channels * area}, flops, bytes));
+    out_.parameters(weights);
+    if (!std::exchange(kept_already_, false)) keep(p_ * read);
+    hold(p_ * (read + elements()));
+    // In a strided convolution each input pixel meets only a part of the window.
+    const std::uint64_t met = window.out * area;
+    const std::uint64_t depth = std::max<std::uint64_t>(1, met / (window.stride * window.stride));
+    const GemmShape data{b * image.side * image.side, image.channels, depth};
+    const GemmShape filter{window.out, image.channels * area, pixels};
+    const double stored_bytes =
+        shape_.gradients == GradientStore::kAccumulateFp32 ? 2.0 * kFp32Bytes : p_;
+    backward_.push_back({{implicit(name + " input-grad", data, flops, bytes)},
+                         {implicit(name + " weight-grad", filter, flops,
+                                   p_ * (read + elements()) + stored_bytes * weights)}});
+  }
+  void linear(std::uint64_t outputs) {
+    const std::uint64_t inputs = image_.size();
+    const std::uint64_t b = shape_.micro_batch;
+    const double read = elements();
+    image_ = {outputs, 1};
+    out_.forward(gemm_kernel("linear gemm", {b, outputs, inputs}, shape_.precision));
+    out_.parameters(static_cast<double>(inputs) * static_cast<double>(outputs));
+    keep(p_ * read);
+    hold(p_ * (read + elements()));
+    backward_.push_back(
+        {{gemm_kernel("linear gemm input-grad", {b, inputs, outputs}, shape_.precision)},
+         {weight_kernel("linear gemm weight-grad", {outputs, inputs, b}, shape_.precision,
+                        shape_.gradients)}});
+  }
+  /// Added within the product's kernel; its gradient is a sum of its own.
+  void bias() {
+    out_.parameters(static_cast<double>(image_.channels));
+    backward_.push_back({{}, {pass("bias weight-grad", elements(), p_)}});
+  }
+  void batch_norm() {
+    const double count = elements();
+    out_.parameters(static_cast<double>(image_.channels));
+    out_.parameters(static_cast<double>(image_.channels));
+    // In training the statistics take a pass of their own; one kernel does both (cuDNN).
+    out_.forward(
+        pass("batchnorm", count, (training_ ? 3.0 : 2.0) * p_, KernelKind::kNormalisation));
+    keep(p_ * count);
+    // Reads gradient and input twice; gives the weights' gradients too.
+    backward_.push_back(
+        {{pass("batchnorm input-grad", count, 5.0 * p_, KernelKind::kNormalisation)}, {}});
+  }
+  /// In place: its output is what the next operator keeps.
+  void relu() {
+    const double count = elements();
+    out_.forward(pass("relu", count, 2.0 * p_));
+    backward_.push_back({{pass("relu input-grad", count, 3.0 * p_)}, {}});
+  }
+  void dropout() {
+    if (!training_) return;
+    const double count = elements();
+    out_.forward(pass("dropout", count, 2.0 * p_ + kMaskByte));
+    keep(kMaskByte * count);
+    backward_.push_back({{pass("dropout input-grad", count, 2.0 * p_ + kMaskByte)}, {}});
+  }
+  void max_pool(Window window) {
+    const double read = elements();
+    image_.side = (image_.side + 2 * window.padding - window.kernel) / window.stride + 1;
+    const double written = elements();
+    KernelWork forward = pass("max pool", written, 0.0);
+    forward.bytes = p_ * read + (p_ + kIndexBytes) * written;
+    out_.forward(std::move(forward));
+    keep(kIndexBytes * written);
+    KernelWork back = pass("max pool input-grad", read, 0.0);
+    back.bytes = p_ * read + (p_ + kIndexBytes) * written;
+    backward_.push_back({{std::move(back)}, {}});
+  }
+  void average_pool() {
+    const double read = elements();
+    image_.side = 1;
+    out_.forward(pass("average pool", read, p_));
+    backward_.push_back({{pass("average pool input-grad", read, p_)}, {}});
+  }
+  void add() {
+    const double count = elements();
+    out_.forward(pass("shortcut add", count, 3.0 * p_));
+    backward_.push_back({{pass("shortcut gradient add", count, 3.0 * p_)}, {}});
+  }
+  [[nodiscard]] LayerWork take(std::uint64_t input) {
+    if (training_) {
+      for (auto at = backward_.rbegin(); at != backward_.rend(); ++at) {
+        for (WorkItem& item : at->input) out_.input_grad(std::move(item));
+        for (WorkItem& item : at->weight) out_.weight_grad(std::move(item));
+      }
+    }
+    LayerWork layer = out_.take();
+    layer.output_bytes = p_ * elements();
+    const auto read = static_cast<double>(shape_.micro_batch) * static_cast<double>(input);
+    layer.working_bytes = (training_ ? 2.0 : 1.0) * p_ * std::max(read, elements());
+    return layer;
+  }
 
  private:
   struct Backward {
@@ -73,7 +170,17 @@ class Chain {
     return stream_kernel(std::move(name), kind, count, bytes_each, precision_);
   }
   [[nodiscard]] KernelWork implicit(std::string name, GemmShape gemm, double flops,
-                                    double bytes) const;
+                                    double bytes) const {
+    KernelWork work;
+    work.name = std::move(name);
+    work.kind = KernelKind::kConvolution;
+    work.precision = shape_.precision;
+    work.flops = flops;
+    work.bytes = bytes;
+    work.gemm = gemm;
+    work.elements = static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
+    return work;
+  }
   void keep(double bytes) {
     if (training_) out_.keep(bytes);
   }
@@ -91,135 +198,6 @@ class Chain {
   bool kept_already_ = false;
   std::vector<Backward> backward_;
 };
-
-KernelWork Chain::implicit(std::string name, GemmShape gemm, double flops, double bytes) const {
-  KernelWork work;
-  work.name = std::move(name);
-  work.kind = KernelKind::kConvolution;
-  work.precision = shape_.precision;
-  work.flops = flops;
-  work.bytes = bytes;
-  work.gemm = gemm;
-  work.elements = static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
-  return work;
-}
-
-void Chain::convolution(Window window) {
-  const Image image = image_;
-  const std::uint64_t area = window.kernel * window.kernel;
-  const double read = elements();
-  image_ = {window.out, (image.side + 2 * window.padding - window.kernel) / window.stride + 1};
-  const double weights = static_cast<double>(window.out * image.channels * area);
-  const std::uint64_t b = shape_.micro_batch;
-  const std::uint64_t pixels = b * image_.side * image_.side;
-  const double flops = 2.0 * weights * static_cast<double>(pixels);
-  const double bytes = p_ * (read + weights + elements());
-  const std::string name =
-      "conv " + std::to_string(window.kernel) + "x" + std::to_string(window.kernel);
-  out_.forward(implicit(name, {pixels, window.out, image.channels * area}, flops, bytes));
-  out_.parameters(weights);
-  if (!std::exchange(kept_already_, false)) keep(p_ * read);
-  hold(p_ * (read + elements()));
-  // In a strided convolution each input pixel meets only a part of the window.
-  const std::uint64_t met = window.out * area;
-  const std::uint64_t depth = std::max<std::uint64_t>(1, met / (window.stride * window.stride));
-  const GemmShape data{b * image.side * image.side, image.channels, depth};
-  const GemmShape filter{window.out, image.channels * area, pixels};
-  const double stored_bytes =
-      shape_.gradients == GradientStore::kAccumulateFp32 ? 2.0 * kFp32Bytes : p_;
-  backward_.push_back({{implicit(name + " input-grad", data, flops, bytes)},
-                       {implicit(name + " weight-grad", filter, flops,
-                                 p_ * (read + elements()) + stored_bytes * weights)}});
-}
-
-void Chain::linear(std::uint64_t outputs) {
-  const std::uint64_t inputs = image_.size();
-  const std::uint64_t b = shape_.micro_batch;
-  const double read = elements();
-  image_ = {outputs, 1};
-  out_.forward(gemm_kernel("linear gemm", {b, outputs, inputs}, shape_.precision));
-  out_.parameters(static_cast<double>(inputs) * static_cast<double>(outputs));
-  keep(p_ * read);
-  hold(p_ * (read + elements()));
-  backward_.push_back(
-      {{gemm_kernel("linear gemm input-grad", {b, inputs, outputs}, shape_.precision)},
-       {weight_kernel("linear gemm weight-grad", {outputs, inputs, b}, shape_.precision,
-                      shape_.gradients)}});
-}
-
-// Added within the product's kernel; its gradient is a sum of its own.
-void Chain::bias() {
-  out_.parameters(static_cast<double>(image_.channels));
-  backward_.push_back({{}, {pass("bias weight-grad", elements(), p_)}});
-}
-
-void Chain::batch_norm() {
-  const double count = elements();
-  out_.parameters(static_cast<double>(image_.channels));
-  out_.parameters(static_cast<double>(image_.channels));
-  // In training the statistics take a pass of their own; one kernel does both (cuDNN).
-  out_.forward(
-      pass("batchnorm", count, (training_ ? 3.0 : 2.0) * p_, KernelKind::kNormalisation));
-  keep(p_ * count);
-  // Reads gradient and input twice; gives the weights' gradients too.
-  backward_.push_back(
-      {{pass("batchnorm input-grad", count, 5.0 * p_, KernelKind::kNormalisation)}, {}});
-}
-
-// In place: its output is what the next operator keeps.
-void Chain::relu() {
-  const double count = elements();
-  out_.forward(pass("relu", count, 2.0 * p_));
-  backward_.push_back({{pass("relu input-grad", count, 3.0 * p_)}, {}});
-}
-
-void Chain::dropout() {
-  if (!training_) return;
-  const double count = elements();
-  out_.forward(pass("dropout", count, 2.0 * p_ + kMaskByte));
-  keep(kMaskByte * count);
-  backward_.push_back({{pass("dropout input-grad", count, 2.0 * p_ + kMaskByte)}, {}});
-}
-
-void Chain::max_pool(Window window) {
-  const double read = elements();
-  image_.side = (image_.side + 2 * window.padding - window.kernel) / window.stride + 1;
-  const double written = elements();
-  KernelWork forward = pass("max pool", written, 0.0);
-  forward.bytes = p_ * read + (p_ + kIndexBytes) * written;
-  out_.forward(std::move(forward));
-  keep(kIndexBytes * written);
-  KernelWork back = pass("max pool input-grad", read, 0.0);
-  back.bytes = p_ * read + (p_ + kIndexBytes) * written;
-  backward_.push_back({{std::move(back)}, {}});
-}
-
-void Chain::average_pool() {
-  const double read = elements();
-  image_.side = 1;
-  out_.forward(pass("average pool", read, p_));
-  backward_.push_back({{pass("average pool input-grad", read, p_)}, {}});
-}
-
-void Chain::add() {
-  const double count = elements();
-  out_.forward(pass("shortcut add", count, 3.0 * p_));
-  backward_.push_back({{pass("shortcut gradient add", count, 3.0 * p_)}, {}});
-}
-
-LayerWork Chain::take(std::uint64_t input) {
-  if (training_) {
-    for (auto at = backward_.rbegin(); at != backward_.rend(); ++at) {
-      for (WorkItem& item : at->input) out_.input_grad(std::move(item));
-      for (WorkItem& item : at->weight) out_.weight_grad(std::move(item));
-    }
-  }
-  LayerWork layer = out_.take();
-  layer.output_bytes = p_ * elements();
-  const auto read = static_cast<double>(shape_.micro_batch) * static_cast<double>(input);
-  layer.working_bytes = (training_ ? 2.0 : 1.0) * p_ * std::max(read, elements());
-  return layer;
-}
 
 void add_block(Chain& chain, const ConvolutionLayer& layer, std::uint32_t stride) {
   const Image image = chain.image();

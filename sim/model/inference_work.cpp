@@ -92,14 +92,108 @@ class Decoder {
   Decoder(const TransformerShape& shape, const IterationSums& sums)
       : shape_(shape), sums_(sums), rows_(sums.rows) {}
 
-  [[nodiscard]] ModelWork work() const;
-  [[nodiscard]] std::vector<KernelWork> attention_kernels() const;
+  [[nodiscard]] ModelWork work() const {
+    ModelWork out;
+    LayerWork embedding = embedding_layer(shape_);
+    embedding.forward.push_back(norm_forward(shape_));  // the first block's
+    out.kinds.push_back(std::move(embedding));
+    out.layers.push_back(0);
+    std::uint32_t dense = 0;
+    std::uint32_t experts = 0;
+    for (std::uint32_t layer = 0; layer < shape_.spec->layers; ++layer) {
+      const bool mixed = has_experts(*shape_.spec, layer);
+      std::uint32_t& kind = mixed ? experts : dense;
+      if (kind == 0) {
+        kind = static_cast<std::uint32_t>(out.kinds.size());
+        out.kinds.push_back(block(mixed ? FeedForward::kExperts : FeedForward::kDense));
+      }
+      out.layers.push_back(kind);
+    }
+    out.layers.push_back(static_cast<std::uint32_t>(out.kinds.size()));
+    out.kinds.push_back(head());
+    return out;
+  }
+  [[nodiscard]] std::vector<KernelWork> attention_kernels() const {
+    std::vector<KernelWork> kernels;
+    if (sums_.prompts.sequences > 0) {
+      kernels.push_back(attention(shape_, "prompt attention", sums_.prompts));
+    }
+    if (sums_.singles.sequences > 0) {
+      kernels.push_back(attention(shape_, "decode attention", sums_.singles));
+      if (sums_.singles.longest <= 1 && sums_.prompts.longest > 1) {
+        kernels.back().prompt_queries = static_cast<std::uint64_t>(sums_.prompts.longest);
+      }
+    }
+    return kernels;
+  }
 
  private:
-  void attention_part(std::vector<WorkItem>& items) const;
-  void add_and_norm(std::vector<WorkItem>& items) const;
-  [[nodiscard]] LayerWork block(FeedForward part) const;
-  [[nodiscard]] LayerWork head() const;
+  void attention_part(std::vector<WorkItem>& items) const {
+    const Precision precision = shape_.run.precision;
+    const std::uint64_t wide = shape_.query_columns + 2 * shape_.kv_columns;
+    const auto tokens = static_cast<double>(shape_.tokens);
+    const double p = shape_.element;
+    items.push_back(gemm_kernel("qkv gemm", {shape_.tokens, wide, shape_.hidden()}, precision));
+    if (shape_.spec->positions == Positions::kRotary) {
+      const auto turned = static_cast<double>(shape_.query_columns + shape_.kv_columns);
+      items.push_back(pass("rotary", tokens * turned, 2.0 * p));
+    }
+    const auto cached = 2.0 * static_cast<double>(shape_.kv_columns);
+    items.push_back(pass("kv cache write", tokens * cached, 2.0 * p));
+    for (KernelWork& kernel : attention_kernels()) items.push_back(std::move(kernel));
+    items.push_back(gemm_kernel("attention output gemm",
+                                {shape_.tokens, shape_.hidden(), shape_.query_columns}, precision));
+    reduce_tokens(shape_, items);
+  }
+  /// One kernel for RMS norms (vLLM, fused_add_rms_norm): reads both, writes the sum and its norm.
+  void add_and_norm(std::vector<WorkItem>& items) const {
+    const double p = shape_.element;
+    if (shape_.spec->norm == Norm::kRms) {
+      items.push_back(stream_kernel("add rmsnorm", KernelKind::kNormalisation, shape_.stream(),
+                                    4.0 * p, stored(shape_.run.precision), 6.0));
+      return;
+    }
+    items.push_back(pass("residual add", shape_.stream(), 3.0 * p));
+    items.push_back(norm_forward(shape_));
+  }
+  [[nodiscard]] LayerWork block(FeedForward part) const {
+    LayerWork layer = block_layer(shape_, part);
+    layer.forward.clear();
+    attention_part(layer.forward);
+    add_and_norm(layer.forward);
+    if (part == FeedForward::kExperts) {
+      experts_forward(shape_, layer.forward);
+    } else {
+      dense_forward(shape_, shape_.ffn, layer.forward);
+    }
+    add_and_norm(layer.forward);  // the next block's first norm, or the head's
+    // Gathered tokens, and what comes of them.
+    layer.working_bytes += 2.0 * shape_.element * shape_.gathered_stream();
+    return layer;
+  }
+  [[nodiscard]] LayerWork head() const {
+    LayerWork layer = head_layer(shape_);
+    layer.forward.clear();
+    const double p = shape_.element;
+    const auto rows = static_cast<double>(rows_);
+    const double local = rows * static_cast<double>(shape_.vocabulary);
+    const double logits = local * shape_.split.tensor;
+    const double hidden = static_cast<double>(shape_.hidden());
+    if (rows_ < shape_.tokens) {
+      layer.forward.push_back(pass("select rows", rows * hidden, 2.0 * p));
+    }
+    layer.forward.push_back(gemm_kernel("logits gemm", {rows_, shape_.vocabulary, shape_.hidden()},
+                                        stored(shape_.run.precision)));
+    if (shape_.splits_tensor()) {
+      layer.forward.push_back(
+          exchange("logits all-gather", ParallelAxis::kTensor, Exchange::kAllGather, logits * p));
+    }
+    layer.forward.push_back(stream_kernel("sampling", KernelKind::kSoftmax, logits, p + kFp32Bytes,
+                                          Precision::kFp32, 8.0));
+    layer.working_bytes = logits * (p + kFp32Bytes);
+    layer.output_bytes = 8.0 * rows;  // token numbers
+    return layer;
+  }
   [[nodiscard]] KernelWork pass(std::string name, double elements, double bytes_each) const {
     return stream_kernel(std::move(name), KernelKind::kElementwise, elements, bytes_each,
                          stored(shape_.run.precision));
@@ -109,112 +203,6 @@ class Decoder {
   const IterationSums& sums_;
   std::uint64_t rows_;  // of logits
 };
-
-void Decoder::attention_part(std::vector<WorkItem>& items) const {
-  const Precision precision = shape_.run.precision;
-  const std::uint64_t wide = shape_.query_columns + 2 * shape_.kv_columns;
-  const auto tokens = static_cast<double>(shape_.tokens);
-  const double p = shape_.element;
-  items.push_back(gemm_kernel("qkv gemm", {shape_.tokens, wide, shape_.hidden()}, precision));
-  if (shape_.spec->positions == Positions::kRotary) {
-    const auto turned = static_cast<double>(shape_.query_columns + shape_.kv_columns);
-    items.push_back(pass("rotary", tokens * turned, 2.0 * p));
-  }
-  const auto cached = 2.0 * static_cast<double>(shape_.kv_columns);
-  items.push_back(pass("kv cache write", tokens * cached, 2.0 * p));
-  for (KernelWork& kernel : attention_kernels()) items.push_back(std::move(kernel));
-  items.push_back(gemm_kernel("attention output gemm",
-                              {shape_.tokens, shape_.hidden(), shape_.query_columns}, precision));
-  reduce_tokens(shape_, items);
-}
-
-std::vector<KernelWork> Decoder::attention_kernels() const {
-  std::vector<KernelWork> kernels;
-  if (sums_.prompts.sequences > 0) {
-    kernels.push_back(attention(shape_, "prompt attention", sums_.prompts));
-  }
-  if (sums_.singles.sequences > 0) {
-    kernels.push_back(attention(shape_, "decode attention", sums_.singles));
-    if (sums_.singles.longest <= 1 && sums_.prompts.longest > 1) {
-      kernels.back().prompt_queries = static_cast<std::uint64_t>(sums_.prompts.longest);
-    }
-  }
-  return kernels;
-}
-
-// One kernel for RMS norms (vLLM, fused_add_rms_norm): reads both, writes the sum and its norm.
-void Decoder::add_and_norm(std::vector<WorkItem>& items) const {
-  const double p = shape_.element;
-  if (shape_.spec->norm == Norm::kRms) {
-    items.push_back(stream_kernel("add rmsnorm", KernelKind::kNormalisation, shape_.stream(),
-                                  4.0 * p, stored(shape_.run.precision), 6.0));
-    return;
-  }
-  items.push_back(pass("residual add", shape_.stream(), 3.0 * p));
-  items.push_back(norm_forward(shape_));
-}
-
-LayerWork Decoder::block(FeedForward part) const {
-  LayerWork layer = block_layer(shape_, part);
-  layer.forward.clear();
-  attention_part(layer.forward);
-  add_and_norm(layer.forward);
-  if (part == FeedForward::kExperts) {
-    experts_forward(shape_, layer.forward);
-  } else {
-    dense_forward(shape_, shape_.ffn, layer.forward);
-  }
-  add_and_norm(layer.forward);  // the next block's first norm, or the head's
-  // Gathered tokens, and what comes of them.
-  layer.working_bytes += 2.0 * shape_.element * shape_.gathered_stream();
-  return layer;
-}
-
-LayerWork Decoder::head() const {
-  LayerWork layer = head_layer(shape_);
-  layer.forward.clear();
-  const double p = shape_.element;
-  const auto rows = static_cast<double>(rows_);
-  const double local = rows * static_cast<double>(shape_.vocabulary);
-  const double logits = local * shape_.split.tensor;
-  const double hidden = static_cast<double>(shape_.hidden());
-  if (rows_ < shape_.tokens) {
-    layer.forward.push_back(pass("select rows", rows * hidden, 2.0 * p));
-  }
-  layer.forward.push_back(gemm_kernel("logits gemm", {rows_, shape_.vocabulary, shape_.hidden()},
-                                      stored(shape_.run.precision)));
-  if (shape_.splits_tensor()) {
-    layer.forward.push_back(
-        exchange("logits all-gather", ParallelAxis::kTensor, Exchange::kAllGather, logits * p));
-  }
-  layer.forward.push_back(stream_kernel("sampling", KernelKind::kSoftmax, logits, p + kFp32Bytes,
-                                        Precision::kFp32, 8.0));
-  layer.working_bytes = logits * (p + kFp32Bytes);
-  layer.output_bytes = 8.0 * rows;  // token numbers
-  return layer;
-}
-
-ModelWork Decoder::work() const {
-  ModelWork out;
-  LayerWork embedding = embedding_layer(shape_);
-  embedding.forward.push_back(norm_forward(shape_));  // the first block's
-  out.kinds.push_back(std::move(embedding));
-  out.layers.push_back(0);
-  std::uint32_t dense = 0;
-  std::uint32_t experts = 0;
-  for (std::uint32_t layer = 0; layer < shape_.spec->layers; ++layer) {
-    const bool mixed = has_experts(*shape_.spec, layer);
-    std::uint32_t& kind = mixed ? experts : dense;
-    if (kind == 0) {
-      kind = static_cast<std::uint32_t>(out.kinds.size());
-      out.kinds.push_back(block(mixed ? FeedForward::kExperts : FeedForward::kDense));
-    }
-    out.layers.push_back(kind);
-  }
-  out.layers.push_back(static_cast<std::uint32_t>(out.kinds.size()));
-  out.kinds.push_back(head());
-  return out;
-}
 
 Result<TransformerShape> shape_of(const TransformerSpec& spec, const Split& split,
                                   Precision precision, const IterationSums& sums) {

@@ -165,7 +165,31 @@ class GraphBuilder {
         p_(bytes_of(precision_)),
         batch_(shape.micro_batch) {}
 
-  Result<ModelWork> build(const GraphSpec& spec);
+  /// Blocks have theirs already; other layers are cheap to hold, and keep what they keep.
+  Result<ModelWork> build(const GraphSpec& spec) {
+    std::vector<std::uint32_t> ends;
+    std::uint64_t joined = 0;
+    std::uint64_t sequence = 1;
+    for (const BranchSpec& branch : spec.branches) {
+      BUBBLESIM_ASSIGN_OR_RETURN(const auto kinds, branch_kinds(branch));
+      for (std::uint32_t copy = 0; copy < branch.repeat; ++copy) {
+        std::vector<std::uint32_t> inputs;
+        for (const std::uint32_t kind : kinds) inputs = {place(kind, std::move(inputs))};
+        ends.push_back(inputs.front());
+        joined += branch.width;
+      }
+      if (branch.kind == BranchSpec::Kind::kTransformer) sequence = branch.sequence;
+    }
+    batch_ *= sequence;  // branches of tokens are joined token by token
+    std::uint32_t last = place(kind(join_layer(joined)), std::move(ends));
+    std::uint64_t width = joined;
+    for (std::uint32_t i = 0; i < spec.join_layers; ++i) {
+      last = place(kind(relu_layer(width, spec.join_width)), {last});
+      width = spec.join_width;
+    }
+    place(kind(output_layer(width, spec.outputs)), {last});
+    return std::move(work_);
+  }
 
  private:
   std::uint32_t kind(LayerWork layer) {
@@ -184,12 +208,94 @@ class GraphBuilder {
   }
   [[nodiscard]] bool training() const { return pass_ == Pass::kTraining; }
 
-  void linear(LayerBuilder& out, std::uint64_t inputs, std::uint64_t outputs) const;
-  [[nodiscard]] LayerWork relu_layer(std::uint64_t inputs, std::uint64_t outputs) const;
-  [[nodiscard]] LayerWork join_layer(std::uint64_t width) const;
-  [[nodiscard]] LayerWork output_layer(std::uint64_t inputs, std::uint64_t outputs) const;
-  [[nodiscard]] LayerWork bag_layer(const BranchSpec& branch) const;
-  Result<std::vector<std::uint32_t>> branch_kinds(const BranchSpec& branch);
+  void linear(LayerBuilder& out, std::uint64_t inputs, std::uint64_t outputs) const {
+    const double read = static_cast<double>(batch_) * static_cast<double>(inputs);
+    const double written = static_cast<double>(batch_) * static_cast<double>(outputs);
+    out.forward(gemm_kernel("linear gemm", {batch_, outputs, inputs}, shape_.precision));
+    out.parameters(static_cast<double>(inputs) * static_cast<double>(outputs));
+    out.parameters(static_cast<double>(outputs));
+    out.layer().output_bytes = p_ * written;
+    if (!training()) return;
+    out.keep(p_ * read);
+    out.layer().weight_grad_bytes = p_ * (read + written);
+    out.input_grad(
+        gemm_kernel("linear gemm input-grad", {batch_, inputs, outputs}, shape_.precision));
+    out.weight_grad(weight_kernel("linear gemm weight-grad", {outputs, inputs, batch_},
+                                  shape_.precision, shape_.gradients));
+    out.weight_grad(pass("bias weight-grad", written, p_));
+  }
+  [[nodiscard]] LayerWork relu_layer(std::uint64_t inputs, std::uint64_t outputs) const {
+    LayerBuilder out("feed forward");
+    const double written = static_cast<double>(batch_) * static_cast<double>(outputs);
+    if (training()) out.input_grad(pass("relu input-grad", written, 3.0 * p_));
+    linear(out, inputs, outputs);
+    out.forward(pass("relu", written, 2.0 * p_));
+    out.layer().working_bytes = 2.0 * p_ * written;
+    return out.take();
+  }
+  [[nodiscard]] LayerWork join_layer(std::uint64_t width) const {
+    LayerBuilder out("join");
+    const double count = static_cast<double>(batch_) * static_cast<double>(width);
+    out.forward(pass("concatenate", count, 2.0 * p_));
+    if (training()) out.input_grad(pass("concatenate input-grad", count, 2.0 * p_));
+    out.layer().output_bytes = p_ * count;
+    out.layer().working_bytes = p_ * count;
+    return out.take();
+  }
+  [[nodiscard]] LayerWork output_layer(std::uint64_t inputs, std::uint64_t outputs) const {
+    LayerBuilder out("output");
+    const double count = static_cast<double>(batch_) * static_cast<double>(outputs);
+    if (training()) out.input_grad(pass("loss input-grad", count, 3.0 * p_));
+    linear(out, inputs, outputs);
+    if (training()) out.forward(pass("loss", count, 2.0 * p_));
+    return out.take();
+  }
+  [[nodiscard]] LayerWork bag_layer(const BranchSpec& branch) const {
+    LayerBuilder out("embedding bag");
+    const double written = static_cast<double>(batch_) * static_cast<double>(branch.width);
+    const double rows = static_cast<double>(batch_) * branch.bag;
+    KernelWork forward = pass("embedding bag", written, 0.0, KernelKind::kEmbedding);
+    forward.flops = rows * static_cast<double>(branch.width);
+    forward.bytes = p_ * (rows * static_cast<double>(branch.width) + written) + kIndexBytes * rows;
+    out.parameters(static_cast<double>(branch.rows) * static_cast<double>(branch.width));
+    if (training()) {
+      KernelWork back = forward;  // the gathered rows' gradients, sparse, are added to
+      back.name = "embedding bag weight-grad";
+      back.bytes *= 2.0;
+      out.weight_grad(std::move(back));
+      out.keep(kIndexBytes * rows);
+    }
+    out.forward(std::move(forward));
+    out.layer().output_bytes = p_ * written;
+    return out.take();
+  }
+  /// Kinds of the branch's layers, first to last.
+  Result<std::vector<std::uint32_t>> branch_kinds(const BranchSpec& branch) {
+    std::vector<std::uint32_t> kinds;
+    if (branch.kind == BranchSpec::Kind::kEmbeddingBag) {
+      kinds.push_back(kind(bag_layer(branch)));
+      return kinds;
+    }
+    if (branch.kind == BranchSpec::Kind::kFeedForward) {
+      kinds.push_back(kind(relu_layer(branch.inputs, branch.width)));
+      if (branch.layers == 1) return kinds;
+      const bool same = branch.inputs == branch.width;
+      const std::uint32_t inner =
+          same ? kinds.front() : kind(relu_layer(branch.width, branch.width));
+      for (std::uint32_t i = 1; i < branch.layers; ++i) kinds.push_back(inner);
+      return kinds;
+    }
+    const ModelSpec like = gpt(branch.width, branch.layers, branch.heads, 1, branch.sequence);
+    TransformerSpec spec = std::get<TransformerSpec>(like.network);
+    spec.ffn = branch.ffn;
+    spec.mask = AttentionMask::kBidirectional;
+    TrainingShape run = shape_;
+    run.sequence = branch.sequence;
+    BUBBLESIM_ASSIGN_OR_RETURN(const TransformerShape shape,
+                               transformer_shape(spec, Split{}, run, pass_));
+    kinds.assign(branch.layers, kind(block_layer(shape, FeedForward::kDense)));
+    return kinds;
+  }
 
   const TrainingShape& shape_;
   Pass pass_;
@@ -198,126 +304,6 @@ class GraphBuilder {
   std::uint64_t batch_;
   ModelWork work_;
 };
-
-void GraphBuilder::linear(LayerBuilder& out, std::uint64_t inputs, std::uint64_t outputs) const {
-  const double read = static_cast<double>(batch_) * static_cast<double>(inputs);
-  const double written = static_cast<double>(batch_) * static_cast<double>(outputs);
-  out.forward(gemm_kernel("linear gemm", {batch_, outputs, inputs}, shape_.precision));
-  out.parameters(static_cast<double>(inputs) * static_cast<double>(outputs));
-  out.parameters(static_cast<double>(outputs));
-  out.layer().output_bytes = p_ * written;
-  if (!training()) return;
-  out.keep(p_ * read);
-  out.layer().weight_grad_bytes = p_ * (read + written);
-  out.input_grad(
-      gemm_kernel("linear gemm input-grad", {batch_, inputs, outputs}, shape_.precision));
-  out.weight_grad(weight_kernel("linear gemm weight-grad", {outputs, inputs, batch_},
-                                shape_.precision, shape_.gradients));
-  out.weight_grad(pass("bias weight-grad", written, p_));
-}
-
-LayerWork GraphBuilder::relu_layer(std::uint64_t inputs, std::uint64_t outputs) const {
-  LayerBuilder out("feed forward");
-  const double written = static_cast<double>(batch_) * static_cast<double>(outputs);
-  if (training()) out.input_grad(pass("relu input-grad", written, 3.0 * p_));
-  linear(out, inputs, outputs);
-  out.forward(pass("relu", written, 2.0 * p_));
-  out.layer().working_bytes = 2.0 * p_ * written;
-  return out.take();
-}
-
-LayerWork GraphBuilder::join_layer(std::uint64_t width) const {
-  LayerBuilder out("join");
-  const double count = static_cast<double>(batch_) * static_cast<double>(width);
-  out.forward(pass("concatenate", count, 2.0 * p_));
-  if (training()) out.input_grad(pass("concatenate input-grad", count, 2.0 * p_));
-  out.layer().output_bytes = p_ * count;
-  out.layer().working_bytes = p_ * count;
-  return out.take();
-}
-
-LayerWork GraphBuilder::output_layer(std::uint64_t inputs, std::uint64_t outputs) const {
-  LayerBuilder out("output");
-  const double count = static_cast<double>(batch_) * static_cast<double>(outputs);
-  if (training()) out.input_grad(pass("loss input-grad", count, 3.0 * p_));
-  linear(out, inputs, outputs);
-  if (training()) out.forward(pass("loss", count, 2.0 * p_));
-  return out.take();
-}
-
-LayerWork GraphBuilder::bag_layer(const BranchSpec& branch) const {
-  LayerBuilder out("embedding bag");
-  const double written = static_cast<double>(batch_) * static_cast<double>(branch.width);
-  const double rows = static_cast<double>(batch_) * branch.bag;
-  KernelWork forward = pass("embedding bag", written, 0.0, KernelKind::kEmbedding);
-  forward.flops = rows * static_cast<double>(branch.width);
-  forward.bytes = p_ * (rows * static_cast<double>(branch.width) + written) + kIndexBytes * rows;
-  out.parameters(static_cast<double>(branch.rows) * static_cast<double>(branch.width));
-  if (training()) {
-    KernelWork back = forward;  // the gathered rows' gradients, sparse, are added to
-    back.name = "embedding bag weight-grad";
-    back.bytes *= 2.0;
-    out.weight_grad(std::move(back));
-    out.keep(kIndexBytes * rows);
-  }
-  out.forward(std::move(forward));
-  out.layer().output_bytes = p_ * written;
-  return out.take();
-}
-
-// Kinds of the branch's layers, first to last.
-Result<std::vector<std::uint32_t>> GraphBuilder::branch_kinds(const BranchSpec& branch) {
-  std::vector<std::uint32_t> kinds;
-  if (branch.kind == BranchSpec::Kind::kEmbeddingBag) {
-    kinds.push_back(kind(bag_layer(branch)));
-    return kinds;
-  }
-  if (branch.kind == BranchSpec::Kind::kFeedForward) {
-    kinds.push_back(kind(relu_layer(branch.inputs, branch.width)));
-    if (branch.layers == 1) return kinds;
-    const bool same = branch.inputs == branch.width;
-    const std::uint32_t inner =
-        same ? kinds.front() : kind(relu_layer(branch.width, branch.width));
-    for (std::uint32_t i = 1; i < branch.layers; ++i) kinds.push_back(inner);
-    return kinds;
-  }
-  const ModelSpec like = gpt(branch.width, branch.layers, branch.heads, 1, branch.sequence);
-  TransformerSpec spec = std::get<TransformerSpec>(like.network);
-  spec.ffn = branch.ffn;
-  spec.mask = AttentionMask::kBidirectional;
-  TrainingShape run = shape_;
-  run.sequence = branch.sequence;
-  BUBBLESIM_ASSIGN_OR_RETURN(const TransformerShape shape,
-                             transformer_shape(spec, Split{}, run, pass_));
-  kinds.assign(branch.layers, kind(block_layer(shape, FeedForward::kDense)));
-  return kinds;
-}
-
-// Blocks have theirs already; other layers are cheap to hold, and keep what they keep.
-Result<ModelWork> GraphBuilder::build(const GraphSpec& spec) {
-  std::vector<std::uint32_t> ends;
-  std::uint64_t joined = 0;
-  std::uint64_t sequence = 1;
-  for (const BranchSpec& branch : spec.branches) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto kinds, branch_kinds(branch));
-    for (std::uint32_t copy = 0; copy < branch.repeat; ++copy) {
-      std::vector<std::uint32_t> inputs;
-      for (const std::uint32_t kind : kinds) inputs = {place(kind, std::move(inputs))};
-      ends.push_back(inputs.front());
-      joined += branch.width;
-    }
-    if (branch.kind == BranchSpec::Kind::kTransformer) sequence = branch.sequence;
-  }
-  batch_ *= sequence;  // branches of tokens are joined token by token
-  std::uint32_t last = place(kind(join_layer(joined)), std::move(ends));
-  std::uint64_t width = joined;
-  for (std::uint32_t i = 0; i < spec.join_layers; ++i) {
-    last = place(kind(relu_layer(width, spec.join_width)), {last});
-    width = spec.join_width;
-  }
-  place(kind(output_layer(width, spec.outputs)), {last});
-  return std::move(work_);
-}
 
 }  // namespace
 

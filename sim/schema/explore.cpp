@@ -72,20 +72,51 @@ struct SeenRead {
   JsonShape shape;
 };
 
+KeyForm& key_of(ObjectForm& object, std::string_view key) {
+  const auto [at, fresh] = object.keys.try_emplace(std::string(key));
+  if (fresh) object.order.push_back(at->first);
+  return at->second;
+}
+
 class FormRecorder final : public ReadRecorder {
  public:
   explicit FormRecorder(Form& form) : form_(form) {}
 
-  void on_read(const JsonRead& read) override;
+  void on_read(const JsonRead& read) override {
+    const std::string path = path_of_pointer(read.object);
+    const std::string key(read.key);
+    add_once(key_of(form_[path], key).shapes, {read.count, read.shape});
+    if (read.count == JsonCount::kList && std::holds_alternative<ObjectShape>(read.shape)) {
+      lists_.insert(read.object + "/" + key);
+    }
+    if (!read.object_present) return;
+    Visit& visit = visits_[read.object];
+    visit.declared.insert(key);
+    if (read.presence == Presence::kRequired) visit.required.insert(key);
+    reads_.push_back({read.object, path, key, read.count, read.shape});
+  }
   void on_default(const std::string& object, std::string_view key,
-                  const JsonDefault& value) override;
-  void on_one_of(const std::string& object, const std::vector<std::string_view>& keys) override;
+                  const JsonDefault& value) override {
+    add_once(key_of(form_[path_of_pointer(object)], key).defaults, value);
+  }
+  void on_one_of(const std::string& object, const std::vector<std::string_view>& keys) override {
+    form_[path_of_pointer(object)].one_of.insert({keys.begin(), keys.end()});
+  }
 
   /// Reads of objects that were there, in order.
   [[nodiscard]] const std::vector<SeenRead>& reads() const { return reads_; }
   /// Objects that were there, by pointer, without the values.
   [[nodiscard]] const std::map<std::string, Visit>& visits() const { return visits_; }
-  [[nodiscard]] std::string path_of_pointer(const std::string& pointer) const;
+  [[nodiscard]] std::string path_of_pointer(const std::string& pointer) const {
+    std::string path;
+    for (std::size_t at = 0; at < pointer.size();) {
+      const std::size_t next = std::min(pointer.find('/', at + 1), pointer.size());
+      const bool element = lists_.contains(pointer.substr(0, at));
+      path += element ? "/*" : pointer.substr(at, next - at);
+      at = next;
+    }
+    return path;
+  }
 
  private:
   Form& form_;
@@ -93,47 +124,6 @@ class FormRecorder final : public ReadRecorder {
   std::map<std::string, Visit> visits_;
   std::set<std::string> lists_;  // pointers of lists of objects
 };
-
-KeyForm& key_of(ObjectForm& object, std::string_view key) {
-  const auto [at, fresh] = object.keys.try_emplace(std::string(key));
-  if (fresh) object.order.push_back(at->first);
-  return at->second;
-}
-
-std::string FormRecorder::path_of_pointer(const std::string& pointer) const {
-  std::string path;
-  for (std::size_t at = 0; at < pointer.size();) {
-    const std::size_t next = std::min(pointer.find('/', at + 1), pointer.size());
-    const bool element = lists_.contains(pointer.substr(0, at));
-    path += element ? "/*" : pointer.substr(at, next - at);
-    at = next;
-  }
-  return path;
-}
-
-void FormRecorder::on_read(const JsonRead& read) {
-  const std::string path = path_of_pointer(read.object);
-  const std::string key(read.key);
-  add_once(key_of(form_[path], key).shapes, {read.count, read.shape});
-  if (read.count == JsonCount::kList && std::holds_alternative<ObjectShape>(read.shape)) {
-    lists_.insert(read.object + "/" + key);
-  }
-  if (!read.object_present) return;
-  Visit& visit = visits_[read.object];
-  visit.declared.insert(key);
-  if (read.presence == Presence::kRequired) visit.required.insert(key);
-  reads_.push_back({read.object, path, key, read.count, read.shape});
-}
-
-void FormRecorder::on_default(const std::string& object, std::string_view key,
-                              const JsonDefault& value) {
-  add_once(key_of(form_[path_of_pointer(object)], key).defaults, value);
-}
-
-void FormRecorder::on_one_of(const std::string& object,
-                             const std::vector<std::string_view>& keys) {
-  form_[path_of_pointer(object)].one_of.insert({keys.begin(), keys.end()});
-}
 
 constexpr std::size_t kMostReadings = 200'000;  // a reader that never stops asking for more
 constexpr int kMostRounds = 4;

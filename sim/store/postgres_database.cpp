@@ -165,7 +165,23 @@ class PostgresDatabase final : public SqlDatabase {
   }
 
   [[nodiscard]] Result<void> run(Statement statement, const SqlParameters& parameters,
-                                 const SqlVisitor& visit) override;
+                                 const SqlVisitor& visit) override {
+    if (PQenterPipelineMode(connection_) != 1) return fault(PQerrorMessage(connection_));
+    const std::size_t sets = parameters.sets();
+    Result<void> result;
+    for (std::size_t from = 0; result && from < sets; from += kPipelined) {
+      const std::size_t to = std::min(from + kPipelined, sets);
+      const auto sent = send(statement, parameters, from, to);
+      if (PQpipelineSync(connection_) != 1) {
+        result = fault(PQerrorMessage(connection_));
+        break;
+      }
+      result = receive(from, to, visit);
+      if (!sent) result = sent;
+    }
+    PQexitPipelineMode(connection_);
+    return result;
+  }
 
   [[nodiscard]] Result<void> begin(SqlTransaction kind) override {
     return execute(kind == SqlTransaction::kWrite
@@ -185,91 +201,65 @@ class PostgresDatabase final : public SqlDatabase {
     return fail(name_, {}, "PostgreSQL: " + std::string(without_newline(text)));
   }
   template <class Visit>
-  [[nodiscard]] Result<void> take(const PGresult* answer, const Visit& visit) const;
+  [[nodiscard]] Result<void> take(const PGresult* answer, const Visit& visit) const {
+    const ExecStatusType status = PQresultStatus(answer);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+      const char* state =
+          answer == nullptr ? nullptr : PQresultErrorField(answer, PG_DIAG_SQLSTATE);
+      const bool full = state != nullptr && std::string_view(state) == "53100";
+      const bool lost = PQstatus(connection_) == CONNECTION_BAD;
+      const std::string text = PQerrorMessage(connection_);
+      const std::string own = answer == nullptr ? "" : PQresultErrorMessage(answer);
+      return fault((full   ? "the server's disk is full; what was stored before is kept: "
+                    : lost ? "the connection is lost; what was stored before is kept: "
+                           : "") +
+                   (own.empty() ? text : own));
+    }
+    for (int row = 0; row < PQntuples(answer); ++row) visit(PostgresRow(answer, row));
+    return {};
+  }
   [[nodiscard]] Result<void> send(Statement statement, const SqlParameters& parameters,
-                                  std::size_t from, std::size_t to);
-  [[nodiscard]] Result<void> receive(std::size_t from, std::size_t to, const SqlVisitor& visit);
+                                  std::size_t from, std::size_t to) {
+    Texts texts;
+    const std::string name = statement_name(statement);
+    for (std::size_t set = from; set < to; ++set) {
+      const std::span values(parameters.values);
+      if (!texts.set(values.subspan(set * parameters.width, parameters.width))) {
+        return fault("found a text with a NUL inside, which it cannot store");
+      }
+      if (PQsendQueryPrepared(connection_, name.c_str(), texts.count(), texts.pointers(),
+                              texts.lengths(), texts.formats(), 0) != 1) {
+        return fault(PQerrorMessage(connection_));
+      }
+    }
+    return {};
+  }
+  /// Reads the answers to what was sent, up to the mark that ends them; keeps the first fault.
+  [[nodiscard]] Result<void> receive(std::size_t from, std::size_t to, const SqlVisitor& visit) {
+    Result<void> result;
+    std::size_t set = from;
+    while (true) {
+      const Answer answer(PQgetResult(connection_));
+      if (!answer) {  // the end of one statement's answers
+        if (PQstatus(connection_) == CONNECTION_BAD) {
+          return result ? take(nullptr, [](const SqlRow&) {}) : result;
+        }
+        ++set;
+        continue;
+      }
+      if (PQresultStatus(answer.get()) == PGRES_PIPELINE_SYNC) break;
+      if (!result || set >= to) continue;
+      result = take(answer.get(), [&](const SqlRow& row) {
+        if (visit) visit(set, row);
+      });
+    }
+    return result;
+  }
 
   PGconn* connection_;
   std::string name_;
   std::map<std::string, Statement, std::less<>> by_text_;
 };
-
-template <class Visit>
-Result<void> PostgresDatabase::take(const PGresult* answer, const Visit& visit) const {
-  const ExecStatusType status = PQresultStatus(answer);
-  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
-    const char* state = answer == nullptr ? nullptr : PQresultErrorField(answer, PG_DIAG_SQLSTATE);
-    const bool full = state != nullptr && std::string_view(state) == "53100";
-    const bool lost = PQstatus(connection_) == CONNECTION_BAD;
-    const std::string text = PQerrorMessage(connection_);
-    const std::string own = answer == nullptr ? "" : PQresultErrorMessage(answer);
-    return fault((full   ? "the server's disk is full; what was stored before is kept: "
-                  : lost ? "the connection is lost; what was stored before is kept: "
-                         : "") +
-                 (own.empty() ? text : own));
-  }
-  for (int row = 0; row < PQntuples(answer); ++row) visit(PostgresRow(answer, row));
-  return {};
-}
-
-Result<void> PostgresDatabase::send(Statement statement, const SqlParameters& parameters,
-                                    std::size_t from, std::size_t to) {
-  Texts texts;
-  const std::string name = statement_name(statement);
-  for (std::size_t set = from; set < to; ++set) {
-    const std::span values(parameters.values);
-    if (!texts.set(values.subspan(set * parameters.width, parameters.width))) {
-      return fault("found a text with a NUL inside, which it cannot store");
-    }
-    if (PQsendQueryPrepared(connection_, name.c_str(), texts.count(), texts.pointers(),
-                            texts.lengths(), texts.formats(), 0) != 1) {
-      return fault(PQerrorMessage(connection_));
-    }
-  }
-  return {};
-}
-
-/// Reads the answers to what was sent, up to the mark that ends them; keeps the first fault.
-Result<void> PostgresDatabase::receive(std::size_t from, std::size_t to, const SqlVisitor& visit) {
-  Result<void> result;
-  std::size_t set = from;
-  while (true) {
-    const Answer answer(PQgetResult(connection_));
-    if (!answer) {  // the end of one statement's answers
-      if (PQstatus(connection_) == CONNECTION_BAD) {
-        return result ? take(nullptr, [](const SqlRow&) {}) : result;
-      }
-      ++set;
-      continue;
-    }
-    if (PQresultStatus(answer.get()) == PGRES_PIPELINE_SYNC) break;
-    if (!result || set >= to) continue;
-    result = take(answer.get(), [&](const SqlRow& row) {
-      if (visit) visit(set, row);
-    });
-  }
-  return result;
-}
-
-Result<void> PostgresDatabase::run(Statement statement, const SqlParameters& parameters,
-                                   const SqlVisitor& visit) {
-  if (PQenterPipelineMode(connection_) != 1) return fault(PQerrorMessage(connection_));
-  const std::size_t sets = parameters.sets();
-  Result<void> result;
-  for (std::size_t from = 0; result && from < sets; from += kPipelined) {
-    const std::size_t to = std::min(from + kPipelined, sets);
-    const auto sent = send(statement, parameters, from, to);
-    if (PQpipelineSync(connection_) != 1) {
-      result = fault(PQerrorMessage(connection_));
-      break;
-    }
-    result = receive(from, to, visit);
-    if (!sent) result = sent;
-  }
-  PQexitPipelineMode(connection_);
-  return result;
-}
 
 struct FreeOptions {
   void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }

@@ -197,7 +197,23 @@ class SqliteDatabase final : public SqlDatabase {
     return {};
   }
 
-  [[nodiscard]] Result<void> prepare_file(StoreAccess access);
+  [[nodiscard]] Result<void> prepare_file(StoreAccess access) {
+    sqlite3_busy_timeout(handle_, kBusyMilliseconds);
+    sqlite3_extended_result_codes(handle_, 1);
+    const bool read_only = sqlite3_db_readonly(handle_, "main") == 1;
+    if (access == StoreAccess::kWrite && read_only) {
+      return fail(path_, {}, meaning(SQLITE_READONLY));
+    }
+    // A hostile file runs nothing: no functions with side effects, no writable schema.
+    sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    BUBBLESIM_RETURN_IF_ERROR(mark(access));
+    if (access == StoreAccess::kRead) return execute("PRAGMA query_only = ON");
+    BUBBLESIM_RETURN_IF_ERROR(switch_to_log());
+    // The log is folded in at 16 MiB: pages that batches share are written once.
+    return execute("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
+                   "PRAGMA cell_size_check = ON; PRAGMA wal_autocheckpoint = 4096");
+  }
 
  private:
   [[nodiscard]] tl::unexpected<Error> fault(int code) const {
@@ -205,93 +221,64 @@ class SqliteDatabase final : public SqlDatabase {
     return fail(path_, {}, meaning(code) + " (" + detail + ")");
   }
   static int run_once(sqlite3_stmt* statement, const SqlParameters& parameters, std::size_t set,
-                      const SqlVisitor& visit);
-  [[nodiscard]] Result<std::int64_t> pragma(const std::string& name);
-  [[nodiscard]] Result<void> switch_to_log();
-  [[nodiscard]] Result<void> mark(StoreAccess access);
-  [[nodiscard]] Result<void> mark_inside(StoreAccess access);
+                      const SqlVisitor& visit) {
+    for (std::size_t i = 0; i < parameters.width; ++i) {
+      const SqlValue& value = parameters.values[set * parameters.width + i];
+      const int code = std::visit(Bind{statement, static_cast<int>(i) + 1}, value);
+      if (code != SQLITE_OK) return code;
+    }
+    const SqliteRow row(statement);
+    int code = SQLITE_ROW;
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+      if (visit) visit(set, row);
+    }
+    return code;
+  }
+  [[nodiscard]] Result<std::int64_t> pragma(const std::string& name) {
+    std::int64_t value = 0;
+    BUBBLESIM_RETURN_IF_ERROR(
+        query("PRAGMA " + name, [&](const SqlRow& row) { value = row.integer(0); }));
+    return value;
+  }
+  /// Programs that open a new file at the same instant: the change of mode does not wait for a
+  /// lock (sqlite.org/wal.html), so it is tried again.
+  [[nodiscard]] Result<void> switch_to_log() {
+    int code = SQLITE_OK;
+    for (int attempt = 0; attempt < 200; ++attempt) {
+      code = sqlite3_exec(handle_, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
+      if ((code & 0xFF) != SQLITE_BUSY) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    if (code != SQLITE_OK) return fault(code);
+    return {};
+  }
+  /// An empty file becomes ours; one that is not is refused. In a transaction: another program may
+  /// be making the store at the same instant.
+  [[nodiscard]] Result<void> mark(StoreAccess access) {
+    const bool write = access == StoreAccess::kWrite;
+    BUBBLESIM_RETURN_IF_ERROR(begin(write ? SqlTransaction::kWrite : SqlTransaction::kRead));
+    auto marked = mark_inside(access);
+    if (marked) marked = commit();
+    if (!marked) roll_back();
+    return marked;
+  }
+  [[nodiscard]] Result<void> mark_inside(StoreAccess access) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::int64_t id, pragma("application_id"));
+    if (id == kApplicationId) return {};
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::int64_t schema, pragma("schema_version"));
+    const bool empty = id == 0 && schema == 0;
+    if (empty && access == StoreAccess::kWrite) {
+      return execute("PRAGMA application_id = " + std::to_string(kApplicationId));
+    }
+    return fail(path_, {}, empty ? "is no results store: found an empty file"
+                                 : "is no results store: found an SQLite file of another program");
+  }
 
   sqlite3* handle_;
   std::string path_;
   std::vector<sqlite3_stmt*> statements_;
   std::map<std::string, Statement, std::less<>> by_text_;
 };
-
-int SqliteDatabase::run_once(sqlite3_stmt* statement, const SqlParameters& parameters,
-                             std::size_t set, const SqlVisitor& visit) {
-  for (std::size_t i = 0; i < parameters.width; ++i) {
-    const SqlValue& value = parameters.values[set * parameters.width + i];
-    const int code = std::visit(Bind{statement, static_cast<int>(i) + 1}, value);
-    if (code != SQLITE_OK) return code;
-  }
-  const SqliteRow row(statement);
-  int code = SQLITE_ROW;
-  while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-    if (visit) visit(set, row);
-  }
-  return code;
-}
-
-Result<std::int64_t> SqliteDatabase::pragma(const std::string& name) {
-  std::int64_t value = 0;
-  BUBBLESIM_RETURN_IF_ERROR(
-      query("PRAGMA " + name, [&](const SqlRow& row) { value = row.integer(0); }));
-  return value;
-}
-
-/// Programs that open a new file at the same instant: the change of mode does not wait for a
-/// lock (sqlite.org/wal.html), so it is tried again.
-Result<void> SqliteDatabase::switch_to_log() {
-  int code = SQLITE_OK;
-  for (int attempt = 0; attempt < 200; ++attempt) {
-    code = sqlite3_exec(handle_, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
-    if ((code & 0xFF) != SQLITE_BUSY) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  if (code != SQLITE_OK) return fault(code);
-  return {};
-}
-
-/// An empty file becomes ours; one that is not is refused. In a transaction: another program may
-/// be making the store at the same instant.
-Result<void> SqliteDatabase::mark(StoreAccess access) {
-  const bool write = access == StoreAccess::kWrite;
-  BUBBLESIM_RETURN_IF_ERROR(begin(write ? SqlTransaction::kWrite : SqlTransaction::kRead));
-  auto marked = mark_inside(access);
-  if (marked) marked = commit();
-  if (!marked) roll_back();
-  return marked;
-}
-
-Result<void> SqliteDatabase::mark_inside(StoreAccess access) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::int64_t id, pragma("application_id"));
-  if (id == kApplicationId) return {};
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::int64_t schema, pragma("schema_version"));
-  const bool empty = id == 0 && schema == 0;
-  if (empty && access == StoreAccess::kWrite) {
-    return execute("PRAGMA application_id = " + std::to_string(kApplicationId));
-  }
-  return fail(path_, {}, empty ? "is no results store: found an empty file"
-                               : "is no results store: found an SQLite file of another program");
-}
-
-Result<void> SqliteDatabase::prepare_file(StoreAccess access) {
-  sqlite3_busy_timeout(handle_, kBusyMilliseconds);
-  sqlite3_extended_result_codes(handle_, 1);
-  const bool read_only = sqlite3_db_readonly(handle_, "main") == 1;
-  if (access == StoreAccess::kWrite && read_only) {
-    return fail(path_, {}, meaning(SQLITE_READONLY));
-  }
-  // A hostile file runs nothing: no functions with side effects, no writable schema.
-  sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  BUBBLESIM_RETURN_IF_ERROR(mark(access));
-  if (access == StoreAccess::kRead) return execute("PRAGMA query_only = ON");
-  BUBBLESIM_RETURN_IF_ERROR(switch_to_log());
-  // The log is folded in at 16 MiB: pages that batches share are written once.
-  return execute("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
-                 "PRAGMA cell_size_check = ON; PRAGMA wal_autocheckpoint = 4096");
-}
 
 Result<std::unique_ptr<SqliteDatabase>> open_uri(const std::string& path, const std::string& query,
                                                  int flags, StoreAccess access) {

@@ -20,65 +20,6 @@
 namespace bubblesim::traces::format {
 namespace {
 
-// Collects the records of whole chunks into a job, whatever chunks are missing between them.
-
-class RecordStore {
- public:
-  /// Foretells a chunk, so that memory for its records is asked for once. Believes no more
-  /// records than its payload has room for.
-  void foretell(const ChunkHeader& header);
-  /// Takes a payload in. What breaks the format is counted and leaves the store as it was.
-  void load(const ChunkHeader& header, ByteView payload);
-  /// Notes a chunk that was seen and cannot be read, so that its records count as lost.
-  void note_lost(const ChunkHeader& header);
-  /// Hands over what was collected, ordered by rank, every id pointing at a record.
-  [[nodiscard]] JobTrace finish();
-  [[nodiscard]] const CounterSet& counters() const { return counters_; }
-  void count(const CounterSpec& spec) { counters_.add(spec); }
-  /// Up to 1.1, one block of one thread without registers stood for a shape that is not known.
-  void use_old_shapes() { old_shapes_ = true; }
-
- private:
-  static constexpr std::size_t kKinds = 18;
-  struct RankState {
-    RankTrace trace;
-    ReferredTables tables;
-    std::array<std::uint64_t, kKinds> next{};    ///< position after the last record read
-    std::array<std::uint64_t, kKinds> loaded{};  ///< records read
-    bool described = false;
-  };
-
-  [[nodiscard]] bool load_kind(const ChunkHeader& header, std::span<const ByteView> columns);
-  template <class Record>
-  [[nodiscard]] std::optional<std::vector<Record>> decode_new(const ChunkHeader& header,
-                                                              std::span<const ByteView> columns);
-  template <class Record, class Keep>
-  [[nodiscard]] bool load_new(const ChunkHeader& header, std::span<const ByteView> columns,
-                              Keep keep);
-  template <class Record>
-  [[nodiscard]] bool append(const ChunkHeader& header, std::span<const ByteView> columns,
-                            std::vector<Record> RankTrace::*member,
-                            TableExtents ReferredTables::*table = nullptr);
-  [[nodiscard]] bool load_names(const ChunkHeader& header, std::span<const ByteView> columns);
-  [[nodiscard]] bool load_shapes(const ChunkHeader& header, std::span<const ByteView> columns);
-  [[nodiscard]] bool load_description(const ChunkHeader& header,
-                                      std::span<const ByteView> columns);
-  [[nodiscard]] bool load_counters(const ChunkHeader& header, std::span<const ByteView> columns);
-  [[nodiscard]] bool load_totals(const ChunkHeader& header, std::span<const ByteView> columns);
-  template <class Record>
-  [[nodiscard]] bool decode(std::span<const ByteView> columns, std::size_t count,
-                            std::vector<Record>& records, UsedIds& used);
-  void expect(std::uint32_t rank, std::uint16_t kind, std::uint64_t records);
-  void count_lost_records();
-
-  std::map<std::uint32_t, RankState> ranks_;
-  using Counts = std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint64_t>;
-  Counts foretold_;  ///< records that chunk headers announce, by rank and kind
-  Counts expected_;  ///< records that are known to have been written
-  CounterSet counters_;
-  bool old_shapes_ = false;
-};
-
 // ---- Asks the system for large pages under memory that is about to be filled: fewer faults, which
 // otherwise take a third of reading a trace.
 
@@ -125,198 +66,216 @@ void make_room(std::vector<Record>& records, std::size_t size, std::size_t foret
   prefer_large_pages(records.data(), records.capacity() * sizeof(Record));
 }
 
-/// Adds `count` records to `into`, or none: a block at a time, while it is in the cache.
-template <class Record>
-bool RecordStore::decode(std::span<const ByteView> columns, std::size_t count,
-                         std::vector<Record>& records, UsedIds& used) {
-  const std::size_t before = records.size();
-  const std::size_t size = before + count;
-  ColumnDecoder<Record> decoder(columns, count);
-  UsedIds used_here;
-  do {
-    const std::size_t done = records.size();
-    records.resize(std::min(size, done + kBlockRecords));
-    const std::span<Record> block = std::span(records).subspan(done);
-    decoder.fill(block);
-    for (const Record& record : block) used_here.add(record);
-  } while (records.size() < size);
-  if (!decoder.right()) {
-    records.resize(before);
+// Collects the records of whole chunks into a job, whatever chunks are missing between them.
+
+class RecordStore {
+ public:
+  /// Foretells a chunk, so that memory for its records is asked for once. Believes no more
+  /// records than its payload has room for.
+  void foretell(const ChunkHeader& header) {
+    const auto kind = static_cast<ChunkKind>(header.kind);
+    if (kind != ChunkKind::kHostCalls && kind != ChunkKind::kDeviceOps) return;
+    foretold_[{header.rank, header.kind}] +=
+        std::min(header.records, header.raw_bytes / kForetoldBytes);
+  }
+  /// Takes a payload in. What breaks the format is counted and leaves the store as it was.
+  void load(const ChunkHeader& header, ByteView payload) {
+    const auto found = ranks_.find(header.rank);
+    const bool goes_back =
+        found != ranks_.end() && header.first_record < found->second.next[header.kind];
+    const auto columns = split_columns(payload);
+    if (goes_back || !columns || !load_kind(header, *columns)) {
+      counters_.add(kChunksMalformed);
+      note_lost(header);
+      return;
+    }
+    if (header.kind == static_cast<std::uint16_t>(ChunkKind::kEnd)) return;
+    RankState& state = ranks_[header.rank];
+    state.next[header.kind] = header.first_record + header.records;
+    state.loaded[header.kind] += header.records;
+    expect(header.rank, header.kind, state.next[header.kind]);
+  }
+  /// Notes a chunk that was seen and cannot be read, so that its records count as lost.
+  void note_lost(const ChunkHeader& header) {
+    if (header.kind == static_cast<std::uint16_t>(ChunkKind::kEnd)) return;
+    expect(header.rank, header.kind, header.first_record + header.records);
+  }
+  /// Hands over what was collected, ordered by rank, every id pointing at a record.
+  [[nodiscard]] JobTrace finish() {
+    count_lost_records();
+    JobTrace job;
+    job.ranks.reserve(ranks_.size());
+    for (auto& [rank, state] : ranks_) {
+      counters_.add(kDescriptionsLost, state.described ? 0 : 1);
+      state.trace.rank = rank;
+      resolve_references(state.trace, state.tables, counters_);
+      job.ranks.push_back(std::move(state.trace));
+    }
+    ranks_.clear();
+    return job;
+  }
+  [[nodiscard]] const CounterSet& counters() const { return counters_; }
+  void count(const CounterSpec& spec) { counters_.add(spec); }
+  /// Up to 1.1, one block of one thread without registers stood for a shape that is not known.
+  void use_old_shapes() { old_shapes_ = true; }
+
+ private:
+  static constexpr std::size_t kKinds = 18;
+  struct RankState {
+    RankTrace trace;
+    ReferredTables tables;
+    std::array<std::uint64_t, kKinds> next{};    ///< position after the last record read
+    std::array<std::uint64_t, kKinds> loaded{};  ///< records read
+    bool described = false;
+  };
+
+  [[nodiscard]] bool load_kind(const ChunkHeader& header, std::span<const ByteView> columns) {
+    switch (static_cast<ChunkKind>(header.kind)) {
+      case ChunkKind::kEnd: return load_totals(header, columns);
+      case ChunkKind::kRank: return load_description(header, columns);
+      case ChunkKind::kNames: return load_names(header, columns);
+      case ChunkKind::kShapes: return load_shapes(header, columns);
+      case ChunkKind::kCounters: return load_counters(header, columns);
+      case ChunkKind::kThreads:
+        return append(header, columns, &RankTrace::threads, &ReferredTables::threads);
+      case ChunkKind::kStreams:
+        return append(header, columns, &RankTrace::streams, &ReferredTables::streams);
+      case ChunkKind::kHostCalls:
+        return append(header, columns, &RankTrace::host_calls, &ReferredTables::host_calls);
+      case ChunkKind::kDeviceOps:
+        return append(header, columns, &RankTrace::device_ops, &ReferredTables::device_ops);
+      case ChunkKind::kCollectives:
+        return append(header, columns, &RankTrace::collectives, &ReferredTables::collectives);
+      case ChunkKind::kEdges: return append(header, columns, &RankTrace::edges);
+      case ChunkKind::kMarkers: return append(header, columns, &RankTrace::markers);
+      case ChunkKind::kMemory: return append(header, columns, &RankTrace::memory);
+      case ChunkKind::kStalls: return append(header, columns, &RankTrace::stalls);
+      case ChunkKind::kClocks: return append(header, columns, &RankTrace::clocks);
+      case ChunkKind::kSyncs: return append(header, columns, &RankTrace::syncs);
+      case ChunkKind::kNotes: return append(header, columns, &RankTrace::notes);
+    }
     return false;
   }
-  used.merge(used_here);
-  counters_.add(kEnumsUnknown, decoder.unknown_enums());
-  return true;
-}
-
-/// The chunk's records by themselves, which refer to nothing; nothing if they are not right.
-template <class Record>
-std::optional<std::vector<Record>> RecordStore::decode_new(const ChunkHeader& header,
-                                                           std::span<const ByteView> columns) {
-  if (!columns_fit<Record>(columns, header.records)) return std::nullopt;
-  std::vector<Record> records;
-  records.reserve(header.records);
-  UsedIds none;
-  if (!decode(columns, header.records, records, none)) return std::nullopt;
-  return records;
-}
-
-/// Decodes into fresh records and hands them to keep(state, records).
-template <class Record, class Keep>
-bool RecordStore::load_new(const ChunkHeader& header, std::span<const ByteView> columns,
-                           Keep keep) {
-  auto records = decode_new<Record>(header, columns);
-  if (!records) return false;
-  keep(ranks_[header.rank], *records);
-  return true;
-}
-
-/// Decodes to the end of a table of the rank.
-template <class Record>
-bool RecordStore::append(const ChunkHeader& header, std::span<const ByteView> columns,
-                         std::vector<Record> RankTrace::*member,
-                         TableExtents ReferredTables::*table) {
-  if (!columns_fit<Record>(columns, header.records)) return false;
-  RankState& state = ranks_[header.rank];
-  std::vector<Record>& records = state.trace.*member;
-  make_room(records, records.size() + header.records, foretold_[{header.rank, header.kind}]);
-  if (!decode(columns, header.records, records, state.tables.used)) return false;
-  if (table != nullptr) (state.tables.*table).add(header.first_record, header.records);
-  return true;
-}
-
-bool RecordStore::load_names(const ChunkHeader& header, std::span<const ByteView> columns) {
-  return load_new<NameRecord>(header, columns, [&header](RankState& state, const auto& records) {
-    state.tables.names.add(header.first_record, header.records);
-    for (const NameRecord& record : records) {
-      state.tables.name_ids.push_back(state.trace.names.intern(record.text));
+  /// The chunk's records by themselves, which refer to nothing; nothing if they are not right.
+  template <class Record>
+  [[nodiscard]] std::optional<std::vector<Record>> decode_new(const ChunkHeader& header,
+                                                              std::span<const ByteView> columns) {
+    if (!columns_fit<Record>(columns, header.records)) return std::nullopt;
+    std::vector<Record> records;
+    records.reserve(header.records);
+    UsedIds none;
+    if (!decode(columns, header.records, records, none)) return std::nullopt;
+    return records;
+  }
+  /// Decodes into fresh records and hands them to keep(state, records).
+  template <class Record, class Keep>
+  [[nodiscard]] bool load_new(const ChunkHeader& header, std::span<const ByteView> columns,
+                              Keep keep) {
+    auto records = decode_new<Record>(header, columns);
+    if (!records) return false;
+    keep(ranks_[header.rank], *records);
+    return true;
+  }
+  /// Decodes to the end of a table of the rank.
+  template <class Record>
+  [[nodiscard]] bool append(const ChunkHeader& header, std::span<const ByteView> columns,
+                            std::vector<Record> RankTrace::*member,
+                            TableExtents ReferredTables::*table = nullptr) {
+    if (!columns_fit<Record>(columns, header.records)) return false;
+    RankState& state = ranks_[header.rank];
+    std::vector<Record>& records = state.trace.*member;
+    make_room(records, records.size() + header.records, foretold_[{header.rank, header.kind}]);
+    if (!decode(columns, header.records, records, state.tables.used)) return false;
+    if (table != nullptr) (state.tables.*table).add(header.first_record, header.records);
+    return true;
+  }
+  [[nodiscard]] bool load_names(const ChunkHeader& header, std::span<const ByteView> columns) {
+    return load_new<NameRecord>(header, columns, [&header](RankState& state, const auto& records) {
+      state.tables.names.add(header.first_record, header.records);
+      for (const NameRecord& record : records) {
+        state.tables.name_ids.push_back(state.trace.names.intern(record.text));
+      }
+    });
+  }
+  [[nodiscard]] bool load_shapes(const ChunkHeader& header, std::span<const ByteView> columns) {
+    return load_new<LaunchShape>(header, columns, [&](RankState& state, const auto& records) {
+      state.tables.shapes.add(header.first_record, header.records);
+      for (const LaunchShape& shape : records) {
+        const bool stands_for_none = old_shapes_ && shape == LaunchShape{};
+        state.tables.shape_ids.push_back(
+            state.trace.shapes.intern(stands_for_none ? kUnknownShape : shape));
+      }
+    });
+  }
+  [[nodiscard]] bool load_description(const ChunkHeader& header,
+                                      std::span<const ByteView> columns) {
+    return load_new<RankDescription>(header, columns, [](RankState& state, auto& records) {
+      if (records.empty()) return;
+      state.described = true;
+      state.trace.world_size = records.back().world_size;
+      state.trace.process = records.back().process;
+      state.trace.device = std::move(records.back().device);
+      state.trace.provenance = std::move(records.back().provenance);
+    });
+  }
+  [[nodiscard]] bool load_counters(const ChunkHeader& header, std::span<const ByteView> columns) {
+    return load_new<CounterRecord>(header, columns, [](RankState& state, const auto& records) {
+      state.trace.counters = CounterSet{};
+      for (const CounterRecord& record : records) {
+        state.trace.counters.add(record.name, {record.severity, record.help, record.count});
+      }
+    });
+  }
+  [[nodiscard]] bool load_totals(const ChunkHeader& header, std::span<const ByteView> columns) {
+    const auto totals = decode_new<TotalRecord>(header, columns);
+    if (!totals) return false;
+    for (const TotalRecord& total : *totals) expect(total.rank, total.kind, total.records);
+    return true;
+  }
+  /// Adds `count` records to `into`, or none: a block at a time, while it is in the cache.
+  template <class Record>
+  [[nodiscard]] bool decode(std::span<const ByteView> columns, std::size_t count,
+                            std::vector<Record>& records, UsedIds& used) {
+    const std::size_t before = records.size();
+    const std::size_t size = before + count;
+    ColumnDecoder<Record> decoder(columns, count);
+    UsedIds used_here;
+    do {
+      const std::size_t done = records.size();
+      records.resize(std::min(size, done + kBlockRecords));
+      const std::span<Record> block = std::span(records).subspan(done);
+      decoder.fill(block);
+      for (const Record& record : block) used_here.add(record);
+    } while (records.size() < size);
+    if (!decoder.right()) {
+      records.resize(before);
+      return false;
     }
-  });
-}
-
-bool RecordStore::load_shapes(const ChunkHeader& header, std::span<const ByteView> columns) {
-  return load_new<LaunchShape>(header, columns, [&](RankState& state, const auto& records) {
-    state.tables.shapes.add(header.first_record, header.records);
-    for (const LaunchShape& shape : records) {
-      const bool stands_for_none = old_shapes_ && shape == LaunchShape{};
-      state.tables.shape_ids.push_back(
-          state.trace.shapes.intern(stands_for_none ? kUnknownShape : shape));
+    used.merge(used_here);
+    counters_.add(kEnumsUnknown, decoder.unknown_enums());
+    return true;
+  }
+  void expect(std::uint32_t rank, std::uint16_t kind, std::uint64_t records) {
+    std::uint64_t& expected = expected_[{rank, kind}];
+    expected = std::max(expected, std::min(records, kMaxRecordPosition));
+  }
+  void count_lost_records() {
+    for (const auto& [key, expected] : expected_) {
+      const auto& [rank, kind] = key;
+      if (kind >= kKinds) continue;
+      const auto state = ranks_.find(rank);
+      const std::uint64_t loaded = state == ranks_.end() ? 0 : state->second.loaded[kind];
+      counters_.add(kRecordsLost, expected - std::min(expected, loaded));
     }
-  });
-}
-
-bool RecordStore::load_description(const ChunkHeader& header, std::span<const ByteView> columns) {
-  return load_new<RankDescription>(header, columns, [](RankState& state, auto& records) {
-    if (records.empty()) return;
-    state.described = true;
-    state.trace.world_size = records.back().world_size;
-    state.trace.process = records.back().process;
-    state.trace.device = std::move(records.back().device);
-    state.trace.provenance = std::move(records.back().provenance);
-  });
-}
-
-bool RecordStore::load_counters(const ChunkHeader& header, std::span<const ByteView> columns) {
-  return load_new<CounterRecord>(header, columns, [](RankState& state, const auto& records) {
-    state.trace.counters = CounterSet{};
-    for (const CounterRecord& record : records) {
-      state.trace.counters.add(record.name, {record.severity, record.help, record.count});
-    }
-  });
-}
-
-bool RecordStore::load_totals(const ChunkHeader& header, std::span<const ByteView> columns) {
-  const auto totals = decode_new<TotalRecord>(header, columns);
-  if (!totals) return false;
-  for (const TotalRecord& total : *totals) expect(total.rank, total.kind, total.records);
-  return true;
-}
-
-bool RecordStore::load_kind(const ChunkHeader& header, std::span<const ByteView> columns) {
-  switch (static_cast<ChunkKind>(header.kind)) {
-    case ChunkKind::kEnd: return load_totals(header, columns);
-    case ChunkKind::kRank: return load_description(header, columns);
-    case ChunkKind::kNames: return load_names(header, columns);
-    case ChunkKind::kShapes: return load_shapes(header, columns);
-    case ChunkKind::kCounters: return load_counters(header, columns);
-    case ChunkKind::kThreads:
-      return append(header, columns, &RankTrace::threads, &ReferredTables::threads);
-    case ChunkKind::kStreams:
-      return append(header, columns, &RankTrace::streams, &ReferredTables::streams);
-    case ChunkKind::kHostCalls:
-      return append(header, columns, &RankTrace::host_calls, &ReferredTables::host_calls);
-    case ChunkKind::kDeviceOps:
-      return append(header, columns, &RankTrace::device_ops, &ReferredTables::device_ops);
-    case ChunkKind::kCollectives:
-      return append(header, columns, &RankTrace::collectives, &ReferredTables::collectives);
-    case ChunkKind::kEdges: return append(header, columns, &RankTrace::edges);
-    case ChunkKind::kMarkers: return append(header, columns, &RankTrace::markers);
-    case ChunkKind::kMemory: return append(header, columns, &RankTrace::memory);
-    case ChunkKind::kStalls: return append(header, columns, &RankTrace::stalls);
-    case ChunkKind::kClocks: return append(header, columns, &RankTrace::clocks);
-    case ChunkKind::kSyncs: return append(header, columns, &RankTrace::syncs);
-    case ChunkKind::kNotes: return append(header, columns, &RankTrace::notes);
   }
-  return false;
-}
 
-void RecordStore::foretell(const ChunkHeader& header) {
-  const auto kind = static_cast<ChunkKind>(header.kind);
-  if (kind != ChunkKind::kHostCalls && kind != ChunkKind::kDeviceOps) return;
-  foretold_[{header.rank, header.kind}] +=
-      std::min(header.records, header.raw_bytes / kForetoldBytes);
-}
-
-void RecordStore::load(const ChunkHeader& header, ByteView payload) {
-  const auto found = ranks_.find(header.rank);
-  const bool goes_back =
-      found != ranks_.end() && header.first_record < found->second.next[header.kind];
-  const auto columns = split_columns(payload);
-  if (goes_back || !columns || !load_kind(header, *columns)) {
-    counters_.add(kChunksMalformed);
-    note_lost(header);
-    return;
-  }
-  if (header.kind == static_cast<std::uint16_t>(ChunkKind::kEnd)) return;
-  RankState& state = ranks_[header.rank];
-  state.next[header.kind] = header.first_record + header.records;
-  state.loaded[header.kind] += header.records;
-  expect(header.rank, header.kind, state.next[header.kind]);
-}
-
-void RecordStore::note_lost(const ChunkHeader& header) {
-  if (header.kind == static_cast<std::uint16_t>(ChunkKind::kEnd)) return;
-  expect(header.rank, header.kind, header.first_record + header.records);
-}
-
-void RecordStore::expect(std::uint32_t rank, std::uint16_t kind, std::uint64_t records) {
-  std::uint64_t& expected = expected_[{rank, kind}];
-  expected = std::max(expected, std::min(records, kMaxRecordPosition));
-}
-
-void RecordStore::count_lost_records() {
-  for (const auto& [key, expected] : expected_) {
-    const auto& [rank, kind] = key;
-    if (kind >= kKinds) continue;
-    const auto state = ranks_.find(rank);
-    const std::uint64_t loaded = state == ranks_.end() ? 0 : state->second.loaded[kind];
-    counters_.add(kRecordsLost, expected - std::min(expected, loaded));
-  }
-}
-
-JobTrace RecordStore::finish() {
-  count_lost_records();
-  JobTrace job;
-  job.ranks.reserve(ranks_.size());
-  for (auto& [rank, state] : ranks_) {
-    counters_.add(kDescriptionsLost, state.described ? 0 : 1);
-    state.trace.rank = rank;
-    resolve_references(state.trace, state.tables, counters_);
-    job.ranks.push_back(std::move(state.trace));
-  }
-  ranks_.clear();
-  return job;
-}
+  std::map<std::uint32_t, RankState> ranks_;
+  using Counts = std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint64_t>;
+  Counts foretold_;  ///< records that chunk headers announce, by rank and kind
+  Counts expected_;  ///< records that are known to have been written
+  CounterSet counters_;
+  bool old_shapes_ = false;
+};
 
 bool codec_is_known(std::uint8_t codec) {
   return codec <= static_cast<std::uint8_t>(Codec::kZstd);

@@ -30,9 +30,53 @@ class FakeDevice final : public Device {
   }
 
   [[nodiscard]] HostCosts host_costs() const override { return HostCosts::kPlanned; }
-  [[nodiscard]] Result<void> prepare(const DeviceJob& job) override;
+  [[nodiscard]] Result<void> prepare(const DeviceJob& job) override {
+    plan_ = job.plan;
+    if (plan_->program.ops.size() != part_.op_count ||
+        plan_->program.stream_count != part_.stream_count) {
+      return fail("the plan of " + plan_->name + " is not the one that the fake GPU knows: " +
+                  std::to_string(plan_->program.ops.size()) + " operations, expected " +
+                  std::to_string(part_.op_count));
+    }
+    if (plan_->program.threads.size() > kFakeWaiters) {
+      return fail("the plan of " + plan_->name + " has " +
+                  std::to_string(plan_->program.threads.size()) +
+                  " threads; a fake device serves " + std::to_string(kFakeWaiters));
+    }
+    FakeHeader& header = segment_->header();
+    const std::uint64_t used = header.memory_used.fetch_add(plan_->memory.value);
+    held_ = plan_->memory;
+    if (header.memory > 0 && used + plan_->memory.value > header.memory) {
+      const Bytes free{header.memory - std::min(used, header.memory)};
+      return fail(plan_->name + " needs " + format_bytes(plan_->memory) +
+                  " of device memory, free are " + format_bytes(free));
+    }
+    listener_ = job.listener;
+    if (listener_ == nullptr) return {};
+    part_.watched.store(1);
+    news_ = std::make_unique<Crew>(clock_);
+    news_->start(kNews, [this] { tell_news(); });
+    return {};
+  }
   void launch(const OpInstance& first, std::uint32_t count, double factor,
-              Duration cost) override;
+              Duration cost) override {
+    const auto streams = part_.streams();
+    const bool takes_place = cost > Duration{};
+    wait_for_room(plan_->program.ops[first.op].stream, takes_place);
+    if (part_.launches.full()) return;
+    bool idle = false;
+    for (std::uint32_t i = first.op; i < first.op + count; ++i) {
+      FakeStream& stream = streams[plan_->program.ops[i].stream];
+      idle = idle || stream.launched.load() == stream.ended.load();
+      stream.launched.fetch_add(1);
+    }
+    if (takes_place) streams[plan_->program.ops[first.op].stream].queued.fetch_add(1);
+    const HostTime at = clock_.now() + (plan_->device_lags ? cost : Duration{});
+    part_.launches.push({first.op, count, first.pass, first.launch, nanoseconds_of(at), factor,
+                         takes_place});
+    // A busy stream is looked at again when its present operation ends.
+    if (idle) clock_.ring(segment_->header().to_device);
+  }
   void wait_op(std::uint32_t op, std::uint64_t pass) override {
     const HostTime since = clock_.now();
     wait(FakeWait::kOp, op, pass + 1, HostTime::max());
@@ -43,26 +87,157 @@ class FakeDevice final : public Device {
     wait(FakeWait::kStream, stream, part_.streams()[stream].launched.load(), HostTime::max());
     return_from_wait(since);
   }
-  void wait_all() override;
+  /// Waits for the operations that streams have at the wait's start; their order does not matter.
+  void wait_all() override {
+    const HostTime since = clock_.now();
+    const auto streams = part_.streams();
+    std::vector<std::uint64_t> launched;
+    for (const FakeStream& stream : streams) launched.push_back(stream.launched.load());
+    for (std::uint32_t i = 0; i < launched.size(); ++i) {
+      wait(FakeWait::kStream, i, launched[i], HostTime::max());
+    }
+    return_from_wait(since);
+  }
   [[nodiscard]] std::uint64_t resident_blocks(std::uint32_t op) const override {
     return part_.resident()[op];
   }
-  [[nodiscard]] std::uint64_t in_flight() const override;
-  void end_launches() override;
-  [[nodiscard]] Result<void> close() override;
-  [[nodiscard]] CounterSet counters() const override;
+  [[nodiscard]] std::uint64_t in_flight() const override {
+    std::uint64_t total = 0;
+    for (const FakeStream& stream : part_.streams()) {
+      total += stream.launched.load() - stream.ended.load();
+    }
+    return total;
+  }
+  void end_launches() override {
+    if (part_.no_more.exchange(1) == 0) clock_.ring(segment_->header().to_device);
+    // After its process has ended, a GPU ends no operation any more.
+    if (part_.quiet.load() != 0 || !has_ended(segment_->header().device)) return;
+    part_.quiet.store(1);
+    clock_.ring(part_.room);
+    for (FakeWaiter& waiter : part_.waiters) {
+      if (waiter.active.load() != 0) clock_.ring(waiter.bell);
+    }
+  }
+  [[nodiscard]] Result<void> close() override {
+    end_launches();
+    const auto streams = part_.streams();
+    for (std::uint32_t i = 0; i < streams.size(); ++i) {
+      for (std::uint64_t before = ended();; before = ended()) {
+        const HostTime deadline = clock_.now() + kFakeNoAnswer;
+        if (wait(FakeWait::kStream, i, streams[i].launched.load(), deadline)) break;
+        if (ended() != before) continue;
+        end_news();
+        return fail("the fake device does not answer: " + std::to_string(in_flight()) +
+                    " operations of " + plan_->name + " have not ended for " +
+                    format_duration(kFakeNoAnswer));
+      }
+    }
+    end_news();
+    segment_->header().memory_used.fetch_sub(std::exchange(held_, Bytes{}).value);
+    return {};
+  }
+  [[nodiscard]] CounterSet counters() const override {
+    CounterSet counters;
+    counters.add(kFakeNoticesLost, part_.notices_lost.load());
+    return counters;
+  }
 
  private:
   /// False: the deadline came first.
-  bool wait(FakeWait kind, std::uint32_t target, std::uint64_t count, HostTime deadline);
-  void return_from_wait(HostTime since);
-  [[nodiscard]] bool is_over(FakeWait kind, std::uint32_t target, std::uint64_t count) const;
-  [[nodiscard]] FakeWaiter& take_waiter();
-  void wait_for_room(std::uint32_t stream, bool takes_place);
-  [[nodiscard]] std::uint64_t ended() const;
-  void tell_news();
-  HostTime tell_due(HostTime now);
-  void end_news();
+  bool wait(FakeWait kind, std::uint32_t target, std::uint64_t count, HostTime deadline) {
+    if (is_over(kind, target, count)) return true;
+    FakeWaiter& waiter = take_waiter();
+    waiter.kind = kind;
+    waiter.target = target;
+    waiter.count = count;
+    bool over = false;
+    for (;;) {
+      const std::uint32_t seen = waiter.bell.rings.load();
+      over = is_over(kind, target, count);
+      if (over || clock_.now() >= deadline) break;
+      clock_.wait(waiter.bell, seen, deadline);
+    }
+    waiter.active.store(0);
+    return over;
+  }
+  /// A thread that did not have to wait returns at once.
+  void return_from_wait(HostTime since) {
+    if (part_.sync == 0 || clock_.now() == since || part_.quiet.load() != 0) return;
+    clock_.sleep_until(clock_.now() + Duration{part_.sync});
+  }
+  [[nodiscard]] bool is_over(FakeWait kind, std::uint32_t target, std::uint64_t count) const {
+    if (part_.quiet.load() != 0) return true;
+    return kind == FakeWait::kOp ? part_.ended()[target].load() >= count
+                                 : part_.streams()[target].ended.load() >= count;
+  }
+  [[nodiscard]] FakeWaiter& take_waiter() {
+    for (;;) {
+      for (FakeWaiter& waiter : part_.waiters) {
+        std::uint32_t free = 0;
+        if (waiter.active.compare_exchange_strong(free, 1)) return waiter;
+      }
+      // More threads wait than there are places: this thread goes on at an operation's end.
+      clock_.sleep_until(clock_.now() + std::chrono::microseconds(1));
+    }
+  }
+  void wait_for_room(std::uint32_t stream, bool takes_place) {
+    FakeStream& fake_stream = part_.streams()[stream];
+    while (takes_place && fake_stream.queued.load() >= program::kLaunchQueueDepth &&
+           part_.quiet.load() == 0) {
+      wait(FakeWait::kStream, stream, fake_stream.ended.load() + 1, HostTime::max());
+    }
+    while (part_.launches.full() && part_.quiet.load() == 0) {
+      const std::uint32_t seen = part_.room.rings.load();
+      clock_.ring(segment_->header().to_device);
+      if (part_.launches.full()) clock_.wait(part_.room, seen, HostTime::max());
+    }
+  }
+  [[nodiscard]] std::uint64_t ended() const {
+    std::uint64_t total = 0;
+    for (const FakeStream& stream : part_.streams()) total += stream.ended.load();
+    return total;
+  }
+  /// The thread that informs the listener, in the order in which the host learns of events.
+  void tell_news() {
+    for (;;) {
+      const std::uint32_t seen = part_.news.rings.load();
+      const HostTime next = tell_due(clock_.now());
+      if (closing_.load() && part_.starts.empty() && part_.ends.empty()) return;
+      clock_.wait(part_.news, seen, next);
+    }
+  }
+  /// Reports all due events, starts before ends; returns when the next one is due.
+  HostTime tell_due(HostTime now) {
+    for (;;) {
+      const std::int64_t start = part_.starts.empty() ? INT64_MAX : part_.starts.front().due;
+      const std::int64_t end = part_.ends.empty() ? INT64_MAX : part_.ends.front().due;
+      const std::int64_t due = std::min(start, end);
+      if (due > nanoseconds_of(now)) {
+        return due == INT64_MAX ? HostTime::max() : host_time(due);
+      }
+      auto take = [](auto& ring) {
+        const FakeNotice notice = ring.front();
+        ring.pop();
+        return notice;
+      };
+      if (start == due) {
+        const FakeNotice notice = take(part_.starts);
+        listener_->on_started({notice.op, notice.pass, notice.launch}, host_time(notice.start));
+      } else {
+        const FakeNotice notice = take(part_.ends);
+        listener_->on_finished({notice.op, notice.pass, notice.launch}, host_time(notice.start),
+                               host_time(notice.end));
+      }
+    }
+  }
+  void end_news() {
+    if (!news_) return;
+    part_.watched.store(0);
+    closing_.store(true);
+    clock_.ring(part_.news);
+    news_->wait();
+    news_.reset();
+  }
 
   std::unique_ptr<FakeSegment> segment_;
   FakeJobPart& part_;
@@ -73,215 +248,6 @@ class FakeDevice final : public Device {
   std::atomic<bool> closing_{false};
   Bytes held_;
 };
-
-Result<void> FakeDevice::prepare(const DeviceJob& job) {
-  plan_ = job.plan;
-  if (plan_->program.ops.size() != part_.op_count ||
-      plan_->program.stream_count != part_.stream_count) {
-    return fail("the plan of " + plan_->name + " is not the one that the fake GPU knows: " +
-                std::to_string(plan_->program.ops.size()) + " operations, expected " +
-                std::to_string(part_.op_count));
-  }
-  if (plan_->program.threads.size() > kFakeWaiters) {
-    return fail("the plan of " + plan_->name + " has " +
-                std::to_string(plan_->program.threads.size()) + " threads; a fake device serves " +
-                std::to_string(kFakeWaiters));
-  }
-  FakeHeader& header = segment_->header();
-  const std::uint64_t used = header.memory_used.fetch_add(plan_->memory.value);
-  held_ = plan_->memory;
-  if (header.memory > 0 && used + plan_->memory.value > header.memory) {
-    const Bytes free{header.memory - std::min(used, header.memory)};
-    return fail(plan_->name + " needs " + format_bytes(plan_->memory) +
-                " of device memory, free are " + format_bytes(free));
-  }
-  listener_ = job.listener;
-  if (listener_ == nullptr) return {};
-  part_.watched.store(1);
-  news_ = std::make_unique<Crew>(clock_);
-  news_->start(kNews, [this] { tell_news(); });
-  return {};
-}
-
-void FakeDevice::launch(const OpInstance& first, std::uint32_t count, double factor,
-                        Duration cost) {
-  const auto streams = part_.streams();
-  const bool takes_place = cost > Duration{};
-  wait_for_room(plan_->program.ops[first.op].stream, takes_place);
-  if (part_.launches.full()) return;
-  bool idle = false;
-  for (std::uint32_t i = first.op; i < first.op + count; ++i) {
-    FakeStream& stream = streams[plan_->program.ops[i].stream];
-    idle = idle || stream.launched.load() == stream.ended.load();
-    stream.launched.fetch_add(1);
-  }
-  if (takes_place) streams[plan_->program.ops[first.op].stream].queued.fetch_add(1);
-  const HostTime at = clock_.now() + (plan_->device_lags ? cost : Duration{});
-  part_.launches.push({first.op, count, first.pass, first.launch, nanoseconds_of(at), factor,
-                       takes_place});
-  // A busy stream is looked at again when its present operation ends.
-  if (idle) clock_.ring(segment_->header().to_device);
-}
-
-void FakeDevice::wait_for_room(std::uint32_t stream, bool takes_place) {
-  FakeStream& fake_stream = part_.streams()[stream];
-  while (takes_place && fake_stream.queued.load() >= program::kLaunchQueueDepth &&
-         part_.quiet.load() == 0) {
-    wait(FakeWait::kStream, stream, fake_stream.ended.load() + 1, HostTime::max());
-  }
-  while (part_.launches.full() && part_.quiet.load() == 0) {
-    const std::uint32_t seen = part_.room.rings.load();
-    clock_.ring(segment_->header().to_device);
-    if (part_.launches.full()) clock_.wait(part_.room, seen, HostTime::max());
-  }
-}
-
-// Waits for the operations that streams have at the wait's start; their order does not matter.
-void FakeDevice::wait_all() {
-  const HostTime since = clock_.now();
-  const auto streams = part_.streams();
-  std::vector<std::uint64_t> launched;
-  for (const FakeStream& stream : streams) launched.push_back(stream.launched.load());
-  for (std::uint32_t i = 0; i < launched.size(); ++i) {
-    wait(FakeWait::kStream, i, launched[i], HostTime::max());
-  }
-  return_from_wait(since);
-}
-
-// A thread that did not have to wait returns at once.
-void FakeDevice::return_from_wait(HostTime since) {
-  if (part_.sync == 0 || clock_.now() == since || part_.quiet.load() != 0) return;
-  clock_.sleep_until(clock_.now() + Duration{part_.sync});
-}
-
-bool FakeDevice::is_over(FakeWait kind, std::uint32_t target, std::uint64_t count) const {
-  if (part_.quiet.load() != 0) return true;
-  return kind == FakeWait::kOp ? part_.ended()[target].load() >= count
-                               : part_.streams()[target].ended.load() >= count;
-}
-
-FakeWaiter& FakeDevice::take_waiter() {
-  for (;;) {
-    for (FakeWaiter& waiter : part_.waiters) {
-      std::uint32_t free = 0;
-      if (waiter.active.compare_exchange_strong(free, 1)) return waiter;
-    }
-    // More threads wait than there are places: this thread goes on at an operation's end.
-    clock_.sleep_until(clock_.now() + std::chrono::microseconds(1));
-  }
-}
-
-bool FakeDevice::wait(FakeWait kind, std::uint32_t target, std::uint64_t count,
-                      HostTime deadline) {
-  if (is_over(kind, target, count)) return true;
-  FakeWaiter& waiter = take_waiter();
-  waiter.kind = kind;
-  waiter.target = target;
-  waiter.count = count;
-  bool over = false;
-  for (;;) {
-    const std::uint32_t seen = waiter.bell.rings.load();
-    over = is_over(kind, target, count);
-    if (over || clock_.now() >= deadline) break;
-    clock_.wait(waiter.bell, seen, deadline);
-  }
-  waiter.active.store(0);
-  return over;
-}
-
-std::uint64_t FakeDevice::in_flight() const {
-  std::uint64_t total = 0;
-  for (const FakeStream& stream : part_.streams()) {
-    total += stream.launched.load() - stream.ended.load();
-  }
-  return total;
-}
-
-std::uint64_t FakeDevice::ended() const {
-  std::uint64_t total = 0;
-  for (const FakeStream& stream : part_.streams()) total += stream.ended.load();
-  return total;
-}
-
-void FakeDevice::end_launches() {
-  if (part_.no_more.exchange(1) == 0) clock_.ring(segment_->header().to_device);
-  // After its process has ended, a GPU ends no operation any more.
-  if (part_.quiet.load() != 0 || !has_ended(segment_->header().device)) return;
-  part_.quiet.store(1);
-  clock_.ring(part_.room);
-  for (FakeWaiter& waiter : part_.waiters) {
-    if (waiter.active.load() != 0) clock_.ring(waiter.bell);
-  }
-}
-
-Result<void> FakeDevice::close() {
-  end_launches();
-  const auto streams = part_.streams();
-  for (std::uint32_t i = 0; i < streams.size(); ++i) {
-    for (std::uint64_t before = ended();; before = ended()) {
-      const HostTime deadline = clock_.now() + kFakeNoAnswer;
-      if (wait(FakeWait::kStream, i, streams[i].launched.load(), deadline)) break;
-      if (ended() != before) continue;
-      end_news();
-      return fail("the fake device does not answer: " + std::to_string(in_flight()) +
-                  " operations of " + plan_->name + " have not ended for " +
-                  format_duration(kFakeNoAnswer));
-    }
-  }
-  end_news();
-  segment_->header().memory_used.fetch_sub(std::exchange(held_, Bytes{}).value);
-  return {};
-}
-
-CounterSet FakeDevice::counters() const {
-  CounterSet counters;
-  counters.add(kFakeNoticesLost, part_.notices_lost.load());
-  return counters;
-}
-
-// The thread that informs the listener, in the order in which the host learns of events.
-void FakeDevice::tell_news() {
-  for (;;) {
-    const std::uint32_t seen = part_.news.rings.load();
-    const HostTime next = tell_due(clock_.now());
-    if (closing_.load() && part_.starts.empty() && part_.ends.empty()) return;
-    clock_.wait(part_.news, seen, next);
-  }
-}
-
-/// Reports all due events, starts before ends; returns when the next one is due.
-HostTime FakeDevice::tell_due(HostTime now) {
-  for (;;) {
-    const std::int64_t start = part_.starts.empty() ? INT64_MAX : part_.starts.front().due;
-    const std::int64_t end = part_.ends.empty() ? INT64_MAX : part_.ends.front().due;
-    const std::int64_t due = std::min(start, end);
-    if (due > nanoseconds_of(now)) {
-      return due == INT64_MAX ? HostTime::max() : host_time(due);
-    }
-    auto take = [](auto& ring) {
-      const FakeNotice notice = ring.front();
-      ring.pop();
-      return notice;
-    };
-    if (start == due) {
-      const FakeNotice notice = take(part_.starts);
-      listener_->on_started({notice.op, notice.pass, notice.launch}, host_time(notice.start));
-    } else {
-      const FakeNotice notice = take(part_.ends);
-      listener_->on_finished({notice.op, notice.pass, notice.launch}, host_time(notice.start),
-                             host_time(notice.end));
-    }
-  }
-}
-
-void FakeDevice::end_news() {
-  if (!news_) return;
-  part_.watched.store(0);
-  closing_.store(true);
-  clock_.ring(part_.news);
-  news_->wait();
-  news_.reset();
-}
 
 }  // namespace
 

@@ -77,114 +77,103 @@ class Calibrator {
     out_.spec = base;
   }
 
-  Result<void> run(const Probe& probe);
+  Result<void> run(const Probe& probe) {
+    const std::string name = probe.name;
+    if (place_.progress) place_.progress("probe: " + name);
+    const ProbeRun run = probe.run(base_);
+    const auto records = records_of(run);
+    if (place_.stop != nullptr && *place_.stop) return fail("stopped before its end");
+    if (!records) {
+      keep_all(name, records.error().text());
+    } else if (probe.find != nullptr) {
+      take_findings(name, probe.find(*records));
+    } else if (name == "copies") {
+      take_findings(name, copy_findings(*records, base_));
+    } else if (name == "sms") {
+      out_.sm_shares = sm_shares(run, *records);
+      take_findings(name, {tpc_finding(out_.sm_shares, base_)});
+    } else if (name == "parts") {
+      // With the step of the SMs, if that was looked for before.
+      take_findings(name, part_findings(part_times(*records, out_.spec), base_));
+    } else {
+      fit(*records);
+    }
+    return {};
+  }
   Calibration take() { return std::move(out_); }
 
  private:
-  [[nodiscard]] Result<Records> records_of(const ProbeRun& run);
-  [[nodiscard]] Result<capture::RigResult> run_one(const ProbeRun& run);
-  void take_findings(const std::string& probe, const std::vector<Finding>& found);
-  void fit(const Records& records);
-  void keep_all(const std::string& probe, const std::string& why);
+  [[nodiscard]] Result<Records> records_of(const ProbeRun& run) {
+    if (run.setup.jobs.size() > 1) BUBBLESIM_RETURN_IF_ERROR(run_one(rehearsal(run)));
+    BUBBLESIM_ASSIGN_OR_RETURN(auto result, run_one(run));
+    Records records;
+    for (std::size_t i = 0; i < result.jobs.size(); ++i) {
+      capture::JobOutcome& job = result.jobs[i];
+      if (!job.record) return fail("\"" + run.setup.jobs[i].plan.name + "\" " + job.end);
+      records.push_back(std::move(*job.record));
+    }
+    return records;
+  }
+  [[nodiscard]] Result<capture::RigResult> run_one(const ProbeRun& run) {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        auto result, capture::run_rig(place_, run.setup, run.sharing, run.shares));
+    out_.counters.merge(result.counters);
+    out_.length += result.length;
+    return result;
+  }
+  void take_findings(const std::string& probe, const std::vector<Finding>& found) {
+    for (const Field& field : kFields) {
+      if (field.probe != probe) continue;
+      const auto base = field.get(base_);
+      CalibratedConstant constant{field.key, field.unit, base, base, {}, {}};
+      for (const Finding& finding : found) {
+        if (finding.key != constant.key) continue;
+        constant.spread = finding.spread;
+        constant.kept = finding.missing;
+        if (!finding.missing.empty()) continue;
+        constant.value = finding.spread.middle;
+        field.set(out_.spec, constant.value);
+      }
+      out_.constants.push_back(std::move(constant));
+    }
+  }
+  void fit(const Records& records) {
+    out_.cells = contention_cells(records, base_);
+    const auto fitted = static_cast<std::size_t>(
+        std::ranges::count(out_.cells, false, &ContentionCell::held_out));
+    if (fitted < contention_parameters().size()) {
+      keep_all("contention", fmt::format("{} cells to fit", fitted));
+      return;
+    }
+    if (place_.progress) place_.progress(fmt::format("fitting {} cells", fitted));
+    out_.contention = fit_contention(out_.cells, base_);
+    out_.spec.contention = out_.contention->spec;
+    for (const FittedParameter& parameter : out_.contention->parameters) {
+      const Spread spread{fitted, parameter.value - parameter.error, parameter.value,
+                          parameter.value + parameter.error};
+      out_.constants.push_back({"contention/" + parameter.key, ConstantUnit::kShare, parameter.base,
+                                parameter.value, spread, parameter.kept});
+    }
+  }
+  void keep_all(const std::string& probe, const std::string& why) {
+    const std::string kept = "the probe did not run: " + why;
+    for (const Field& field : kFields) {
+      if (field.probe != probe) continue;
+      out_.constants.push_back(
+          {field.key, field.unit, field.get(base_), field.get(base_), {}, kept});
+    }
+    if (probe != "contention") return;
+    for (const ContentionParameter& parameter : contention_parameters()) {
+      const double base = base_.contention.*parameter.value;
+      out_.constants.push_back(
+          {std::string("contention/") + parameter.key, ConstantUnit::kShare, base, base, {}, kept});
+    }
+  }
 
   const GpuSpec& base_;
   const capture::RigPlace& place_;
   Calibration out_;
 };
-
-Result<void> Calibrator::run(const Probe& probe) {
-  const std::string name = probe.name;
-  if (place_.progress) place_.progress("probe: " + name);
-  const ProbeRun run = probe.run(base_);
-  const auto records = records_of(run);
-  if (place_.stop != nullptr && *place_.stop) return fail("stopped before its end");
-  if (!records) {
-    keep_all(name, records.error().text());
-  } else if (probe.find != nullptr) {
-    take_findings(name, probe.find(*records));
-  } else if (name == "copies") {
-    take_findings(name, copy_findings(*records, base_));
-  } else if (name == "sms") {
-    out_.sm_shares = sm_shares(run, *records);
-    take_findings(name, {tpc_finding(out_.sm_shares, base_)});
-  } else if (name == "parts") {
-    // With the step of the SMs, if that was looked for before.
-    take_findings(name, part_findings(part_times(*records, out_.spec), base_));
-  } else {
-    fit(*records);
-  }
-  return {};
-}
-
-Result<capture::RigResult> Calibrator::run_one(const ProbeRun& run) {
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      auto result, capture::run_rig(place_, run.setup, run.sharing, run.shares));
-  out_.counters.merge(result.counters);
-  out_.length += result.length;
-  return result;
-}
-
-Result<Records> Calibrator::records_of(const ProbeRun& run) {
-  if (run.setup.jobs.size() > 1) BUBBLESIM_RETURN_IF_ERROR(run_one(rehearsal(run)));
-  BUBBLESIM_ASSIGN_OR_RETURN(auto result, run_one(run));
-  Records records;
-  for (std::size_t i = 0; i < result.jobs.size(); ++i) {
-    capture::JobOutcome& job = result.jobs[i];
-    if (!job.record) return fail("\"" + run.setup.jobs[i].plan.name + "\" " + job.end);
-    records.push_back(std::move(*job.record));
-  }
-  return records;
-}
-
-void Calibrator::take_findings(const std::string& probe, const std::vector<Finding>& found) {
-  for (const Field& field : kFields) {
-    if (field.probe != probe) continue;
-    CalibratedConstant constant{field.key, field.unit, field.get(base_), field.get(base_), {}, {}};
-    for (const Finding& finding : found) {
-      if (finding.key != constant.key) continue;
-      constant.spread = finding.spread;
-      constant.kept = finding.missing;
-      if (!finding.missing.empty()) continue;
-      constant.value = finding.spread.middle;
-      field.set(out_.spec, constant.value);
-    }
-    out_.constants.push_back(std::move(constant));
-  }
-}
-
-void Calibrator::keep_all(const std::string& probe, const std::string& why) {
-  const std::string kept = "the probe did not run: " + why;
-  for (const Field& field : kFields) {
-    if (field.probe != probe) continue;
-    out_.constants.push_back(
-        {field.key, field.unit, field.get(base_), field.get(base_), {}, kept});
-  }
-  if (probe != "contention") return;
-  for (const ContentionParameter& parameter : contention_parameters()) {
-    const double base = base_.contention.*parameter.value;
-    out_.constants.push_back(
-        {std::string("contention/") + parameter.key, ConstantUnit::kShare, base, base, {}, kept});
-  }
-}
-
-void Calibrator::fit(const Records& records) {
-  out_.cells = contention_cells(records, base_);
-  const auto fitted = static_cast<std::size_t>(
-      std::ranges::count(out_.cells, false, &ContentionCell::held_out));
-  if (fitted < contention_parameters().size()) {
-    keep_all("contention", fmt::format("{} cells to fit", fitted));
-    return;
-  }
-  if (place_.progress) place_.progress(fmt::format("fitting {} cells", fitted));
-  out_.contention = fit_contention(out_.cells, base_);
-  out_.spec.contention = out_.contention->spec;
-  for (const FittedParameter& parameter : out_.contention->parameters) {
-    const Spread spread{fitted, parameter.value - parameter.error, parameter.value,
-                        parameter.value + parameter.error};
-    out_.constants.push_back({"contention/" + parameter.key, ConstantUnit::kShare, parameter.base,
-                              parameter.value, spread, parameter.kept});
-  }
-}
 
 }  // namespace
 

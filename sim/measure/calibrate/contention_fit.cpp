@@ -61,158 +61,136 @@ class Fitter {
     for (std::size_t i = 0; i < all_.size(); ++i) free_.push_back(i);
   }
 
-  void fit();
-  void drop_unknown(std::vector<FittedParameter>& parameters);
+  void fit() {
+    if (cells_.empty() || free_.empty()) return;
+    refine(values());
+    for (std::size_t start = 1; start <= kStarts && rms() > kExact; ++start) {
+      VectorXd at(static_cast<Eigen::Index>(free_.size()));
+      for (std::size_t i = 0; i < free_.size(); ++i) {
+        const double most = std::min(all_[free_[i]].most, 1.0);
+        at[static_cast<Eigen::Index>(i)] =
+            most * radical_inverse(start, kPrimes[free_[i] % kPrimes.size()]);
+      }
+      refine(at);
+    }
+  }
+  void drop_unknown(std::vector<FittedParameter>& parameters) {
+    std::vector<bool> needed(all_.size(), false);
+    while (!free_.empty()) {
+      const VectorXd error = errors();
+      std::size_t worst = free_.size();
+      for (std::size_t i = 0; i < free_.size(); ++i) {
+        const double own = error[static_cast<Eigen::Index>(i)];
+        parameters[free_[i]].error = own;
+        if (own <= kMostParameterError || needed[free_[i]]) continue;
+        if (worst == free_.size() || own > error[static_cast<Eigen::Index>(worst)]) worst = i;
+      }
+      if (worst == free_.size()) return;
+      const std::size_t dropped = free_[worst];
+      const Fitter before = *this;
+      free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(worst));
+      spec_.contention.*all_[dropped].value = parameters[dropped].base;
+      if (!free_.empty() && !cells_.empty()) refine(values());
+      if (rms() > before.rms() + kContentionNoise / 5) {
+        spec_ = before.spec_;
+        free_ = before.free_;
+        needed[dropped] = true;
+        continue;
+      }
+      parameters[dropped].kept = fmt::format(
+          "the grid does not identify it (standard error {:.2g})", parameters[dropped].error);
+      parameters[dropped].error = 0;
+    }
+  }
   [[nodiscard]] const hardware::ContentionSpec& spec() const { return spec_.contention; }
-  [[nodiscard]] double condition() const;
+  [[nodiscard]] double condition() const {
+    if (free_.empty() || cells_.empty()) return 0;
+    const Eigen::JacobiSVD<MatrixXd> svd(jacobian());
+    const VectorXd& singular = svd.singularValues();
+    const double least = singular[singular.size() - 1];
+    return least > 0 ? singular[0] / least : std::numeric_limits<double>::infinity();
+  }
 
  private:
-  [[nodiscard]] VectorXd values() const;
-  void set(const VectorXd& values);
-  [[nodiscard]] VectorXd residuals(const VectorXd& values);
-  [[nodiscard]] VectorXd residuals_now() const;
-  [[nodiscard]] double rms() const;
-  bool refine(const VectorXd& start);
-  [[nodiscard]] MatrixXd jacobian() const;
-  [[nodiscard]] VectorXd errors() const;
+  [[nodiscard]] VectorXd values() const {
+    VectorXd out(static_cast<Eigen::Index>(free_.size()));
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      out[static_cast<Eigen::Index>(i)] = spec_.contention.*all_[free_[i]].value;
+    }
+    return out;
+  }
+  void set(const VectorXd& values) {
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      spec_.contention.*all_[free_[i]].value = values[static_cast<Eigen::Index>(i)];
+    }
+  }
+  [[nodiscard]] VectorXd residuals(const VectorXd& values) {
+    const hardware::ContentionSpec before = spec_.contention;
+    set(values);
+    VectorXd out = residuals_now();
+    spec_.contention = before;
+    return out;
+  }
+  [[nodiscard]] VectorXd residuals_now() const {
+    VectorXd out(static_cast<Eigen::Index>(cells_.size()));
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      out[static_cast<Eigen::Index>(i)] =
+          predicted_slowdown(*cells_[i], spec_) / cells_[i]->slowdown.middle - 1;
+    }
+    return out;
+  }
+  [[nodiscard]] double rms() const {
+    const VectorXd r = residuals_now();
+    return r.size() == 0 ? 0 : std::sqrt(r.squaredNorm() / static_cast<double>(r.size()));
+  }
+  /// Keeps what it finds if that is better than what there is.
+  bool refine(const VectorXd& start) {
+    VectorXd low = VectorXd::Zero(start.size()), high(start.size());
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      high[static_cast<Eigen::Index>(i)] = all_[free_[i]].most;
+    }
+    const double before = rms();
+    const hardware::ContentionSpec kept = spec_.contention;
+    const auto found = fit_least_squares(
+        [this](const VectorXd& at) { return residuals(at); }, start, low, high);
+    if (found) set(found->parameters);
+    if (found && rms() < before) return true;
+    spec_.contention = kept;
+    return false;
+  }
+  [[nodiscard]] MatrixXd jacobian() const {
+    MatrixXd out(static_cast<Eigen::Index>(cells_.size()), static_cast<Eigen::Index>(free_.size()));
+    Fitter moved = *this;
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      double& value = moved.spec_.contention.*all_[free_[i]].value;
+      const double here = value;
+      value = here + kStep;
+      const VectorXd above = moved.residuals_now();
+      value = here - kStep;
+      const VectorXd below = moved.residuals_now();
+      value = here;
+      out.col(static_cast<Eigen::Index>(i)) = (above - below) / (2 * kStep);
+    }
+    return out;
+  }
+  /// Standard errors, as if each slowdown were known to the noise at best.
+  [[nodiscard]] VectorXd errors() const {
+    const MatrixXd j = jacobian();
+    MatrixXd normal = j.transpose() * j;
+    normal.diagonal().array() += 1e-9;
+    const double noise = std::max(kContentionNoise, rms());
+    return noise * normal.ldlt()
+                       .solve(MatrixXd::Identity(normal.rows(), normal.cols()))
+                       .diagonal()
+                       .cwiseMax(0)
+                       .cwiseSqrt();
+  }
 
   hardware::GpuSpec spec_;
   const std::vector<ContentionParameter>& all_;
   std::vector<const ContentionCell*> cells_;
   std::vector<std::size_t> free_;
 };
-
-VectorXd Fitter::values() const {
-  VectorXd out(static_cast<Eigen::Index>(free_.size()));
-  for (std::size_t i = 0; i < free_.size(); ++i) {
-    out[static_cast<Eigen::Index>(i)] = spec_.contention.*all_[free_[i]].value;
-  }
-  return out;
-}
-
-void Fitter::set(const VectorXd& values) {
-  for (std::size_t i = 0; i < free_.size(); ++i) {
-    spec_.contention.*all_[free_[i]].value = values[static_cast<Eigen::Index>(i)];
-  }
-}
-
-VectorXd Fitter::residuals_now() const {
-  VectorXd out(static_cast<Eigen::Index>(cells_.size()));
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
-    out[static_cast<Eigen::Index>(i)] =
-        predicted_slowdown(*cells_[i], spec_) / cells_[i]->slowdown.middle - 1;
-  }
-  return out;
-}
-
-VectorXd Fitter::residuals(const VectorXd& values) {
-  const hardware::ContentionSpec before = spec_.contention;
-  set(values);
-  VectorXd out = residuals_now();
-  spec_.contention = before;
-  return out;
-}
-
-double Fitter::rms() const {
-  const VectorXd r = residuals_now();
-  return r.size() == 0 ? 0 : std::sqrt(r.squaredNorm() / static_cast<double>(r.size()));
-}
-
-/// Keeps what it finds if that is better than what there is.
-bool Fitter::refine(const VectorXd& start) {
-  VectorXd low = VectorXd::Zero(start.size()), high(start.size());
-  for (std::size_t i = 0; i < free_.size(); ++i) {
-    high[static_cast<Eigen::Index>(i)] = all_[free_[i]].most;
-  }
-  const double before = rms();
-  const hardware::ContentionSpec kept = spec_.contention;
-  const auto found = fit_least_squares(
-      [this](const VectorXd& at) { return residuals(at); }, start, low, high);
-  if (found) set(found->parameters);
-  if (found && rms() < before) return true;
-  spec_.contention = kept;
-  return false;
-}
-
-void Fitter::fit() {
-  if (cells_.empty() || free_.empty()) return;
-  refine(values());
-  for (std::size_t start = 1; start <= kStarts && rms() > kExact; ++start) {
-    VectorXd at(static_cast<Eigen::Index>(free_.size()));
-    for (std::size_t i = 0; i < free_.size(); ++i) {
-      const double most = std::min(all_[free_[i]].most, 1.0);
-      at[static_cast<Eigen::Index>(i)] =
-          most * radical_inverse(start, kPrimes[free_[i] % kPrimes.size()]);
-    }
-    refine(at);
-  }
-}
-
-MatrixXd Fitter::jacobian() const {
-  MatrixXd out(static_cast<Eigen::Index>(cells_.size()), static_cast<Eigen::Index>(free_.size()));
-  Fitter moved = *this;
-  for (std::size_t i = 0; i < free_.size(); ++i) {
-    double& value = moved.spec_.contention.*all_[free_[i]].value;
-    const double here = value;
-    value = here + kStep;
-    const VectorXd above = moved.residuals_now();
-    value = here - kStep;
-    const VectorXd below = moved.residuals_now();
-    value = here;
-    out.col(static_cast<Eigen::Index>(i)) = (above - below) / (2 * kStep);
-  }
-  return out;
-}
-
-/// Standard errors, as if each slowdown were known to the noise at best.
-VectorXd Fitter::errors() const {
-  const MatrixXd j = jacobian();
-  MatrixXd normal = j.transpose() * j;
-  normal.diagonal().array() += 1e-9;
-  const double noise = std::max(kContentionNoise, rms());
-  return noise * normal.ldlt()
-                     .solve(MatrixXd::Identity(normal.rows(), normal.cols()))
-                     .diagonal()
-                     .cwiseMax(0)
-                     .cwiseSqrt();
-}
-
-double Fitter::condition() const {
-  if (free_.empty() || cells_.empty()) return 0;
-  const Eigen::JacobiSVD<MatrixXd> svd(jacobian());
-  const VectorXd& singular = svd.singularValues();
-  const double least = singular[singular.size() - 1];
-  return least > 0 ? singular[0] / least : std::numeric_limits<double>::infinity();
-}
-
-void Fitter::drop_unknown(std::vector<FittedParameter>& parameters) {
-  std::vector<bool> needed(all_.size(), false);
-  while (!free_.empty()) {
-    const VectorXd error = errors();
-    std::size_t worst = free_.size();
-    for (std::size_t i = 0; i < free_.size(); ++i) {
-      const double own = error[static_cast<Eigen::Index>(i)];
-      parameters[free_[i]].error = own;
-      if (own <= kMostParameterError || needed[free_[i]]) continue;
-      if (worst == free_.size() || own > error[static_cast<Eigen::Index>(worst)]) worst = i;
-    }
-    if (worst == free_.size()) return;
-    const std::size_t dropped = free_[worst];
-    const Fitter before = *this;
-    free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(worst));
-    spec_.contention.*all_[dropped].value = parameters[dropped].base;
-    if (!free_.empty() && !cells_.empty()) refine(values());
-    if (rms() > before.rms() + kContentionNoise / 5) {
-      spec_ = before.spec_;
-      free_ = before.free_;
-      needed[dropped] = true;
-      continue;
-    }
-    parameters[dropped].kept = fmt::format("the grid does not identify it (standard error {:.2g})",
-                                           parameters[dropped].error);
-    parameters[dropped].error = 0;
-  }
-}
 
 }  // namespace
 
