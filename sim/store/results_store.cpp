@@ -18,170 +18,6 @@
 namespace bubblesim::store {
 namespace {
 
-// Puts records into the tables, inside a transaction that the caller opened.
-
-/// Faults of a record itself: nothing of it may be stored.
-[[nodiscard]] Result<void> check_record(const RunRecord& record);
-
-/// Records as add() of ResultsStore takes them, checked. Returns how many were stored.
-[[nodiscard]] Result<std::size_t> write_records(SqlDatabase& database,
-                                                std::span<const RunRecord> records);
-
-StoredRun stored_run(StoredRecord& stored) {
-  std::string first = stored.record.sweep;
-  stored.relabel();
-  RunRecord& record = stored.record;
-  return {std::move(record.run),     std::move(record.sweep),  record.status,
-          std::move(record.reason),  std::move(record.host),   std::move(record.version),
-          record.finished_unix_ns,   record.cpu,               std::move(first)};
-}
-
-/// Fault: the first of `names` that is not in the column which `sql` selects.
-Result<void> check_known(SqlDatabase& database, std::string_view kind,
-                         const std::vector<std::string>& names, const std::string& sql) {
-  if (names.empty()) return {};
-  std::set<std::string> known;
-  BUBBLESIM_RETURN_IF_ERROR(database.query(sql, [&](const SqlRow& row) {
-    if (!row.absent(0)) known.insert(row.text(0));
-  }));
-  for (const std::string& name : names) {
-    if (known.contains(name)) continue;
-    return fail(database.name(), {},
-                unknown_name_message(kind, name, std::vector(known.begin(), known.end())));
-  }
-  return {};
-}
-
-// The results store on an SQL database: the same statements for SQLite and PostgreSQL.
-
-class SqlStore final : public ResultsStore {
- public:
-  /// The schema of `database` is prepared (store_schema.hpp).
-  [[nodiscard]] static Result<std::unique_ptr<ResultsStore>> create(
-      std::unique_ptr<SqlDatabase> database) {
-    std::unique_ptr<SqlStore> store(new SqlStore(std::move(database)));
-    StoreShape& shape = store->shape_;
-    BUBBLESIM_ASSIGN_OR_RETURN(shape.row_columns, columns_of(*store->database_, "rows"));
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto columns, columns_of(*store->database_, "memberships"));
-    shape.memberships = !columns.empty();
-    return std::unique_ptr<ResultsStore>(std::move(store));
-  }
-
-  [[nodiscard]] Result<std::size_t> add(std::span<const RunRecord> records) override {
-    for (const RunRecord& record : records) BUBBLESIM_RETURN_IF_ERROR(check_record(record));
-    if (records.empty()) return std::size_t{0};
-    BUBBLESIM_RETURN_IF_ERROR(database_->begin(SqlTransaction::kWrite));
-    auto stored = write_records(*database_, records);
-    if (stored) {
-      if (auto end = database_->commit(); !end) stored = tl::unexpected<Error>(end.error());
-    }
-    if (!stored) database_->roll_back();
-    return stored;
-  }
-  [[nodiscard]] Result<void> join(const std::string& sweep,
-                                  std::span<const PlannedRun> runs) override {
-    if (runs.empty()) return {};
-    std::vector<Membership> members;
-    for (const PlannedRun& run : runs) members.push_back({sweep, &run});
-    BUBBLESIM_RETURN_IF_ERROR(database_->begin(SqlTransaction::kWrite));
-    Result<void> joined;
-    auto others = stored_elsewhere(*database_, members);
-    if (!others) joined = tl::unexpected<Error>(std::move(others).error());
-    if (joined) joined = write_memberships(*database_, *std::move(others));
-    if (joined) joined = database_->commit();
-    if (!joined) database_->roll_back();
-    return joined;
-  }
-  [[nodiscard]] Result<std::unordered_set<std::string>> done() override { return keys("done"); }
-  [[nodiscard]] Result<std::unordered_set<std::string>> failed() override { return keys("failed"); }
-  [[nodiscard]] Result<void> each_row(
-      const RowFilter& filter, const std::function<void(const StoredRow&)>& visit) override {
-    const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
-      stored.relabel();
-      RunRecord& record = stored.record;
-      StoredRow row{record.run.key,  record.run.point,      record.sweep,        record.run.index,
-                    record.run.seed, record.run.repetition, record.run.settings, {}};
-      for (observe::ResultRow& cells : record.rows) {
-        if (!passes(cells, filter)) continue;
-        row.row = std::move(cells);
-        visit(row);
-      }
-      return {};
-    };
-    return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
-  }
-  [[nodiscard]] Result<void> each_run(
-      const RowFilter& filter, const std::function<void(const StoredRun&)>& visit) override {
-    const bool by_row = !filter.policies.empty() || !filter.fillers.empty();
-    const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
-      bool wanted = !by_row;
-      for (const observe::ResultRow& row : stored.record.rows) {
-        wanted = wanted || passes(row, filter);
-      }
-      if (wanted) visit(stored_run(stored));
-      return {};
-    };
-    return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
-  }
-  [[nodiscard]] Result<std::optional<observe::LatencyHistogram>> latency(
-      const std::string& key, std::uint32_t policy, std::uint32_t filler) override {
-    std::optional<observe::LatencyHistogram> found;
-    RowFilter of_run;
-    of_run.key = key;
-    BUBBLESIM_RETURN_IF_ERROR(each_record(of_run, [&](const RunRecord& record) {
-      for (const RecordedLatency& latency : record.latencies) {
-        const bool wanted = latency.policy == policy && latency.filler == filler;
-        if (record.run.key == key && wanted) found = latency.histogram;
-      }
-    }));
-    return found;
-  }
-  using ResultsStore::each_record;
-  [[nodiscard]] Result<void> each_record(
-      const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) override {
-    const auto visit_record = [&](StoredRecord& stored) -> Result<void> {
-      stored.relabel();
-      visit(stored.record);
-      return {};
-    };
-    const RunsOf runs_of = filter.sweeps.empty() ? RunsOf::kFirstSweep : RunsOf::kEachSweep;
-    return read_records(*database_, filter, runs_of, shape_, visit_record);
-  }
-  [[nodiscard]] Result<void> check_names(const RowFilter& filter) override {
-    const std::string others = shape_.memberships ? " UNION SELECT sweep FROM memberships" : "";
-    BUBBLESIM_RETURN_IF_ERROR(
-        check_known(*database_, "sweep", filter.sweeps, "SELECT sweep FROM runs" + others));
-    BUBBLESIM_RETURN_IF_ERROR(check_known(*database_, "policy", filter.policies,
-                                          "SELECT DISTINCT \"policy\" FROM rows"));
-    return check_known(*database_, "filler", filter.fillers,
-                       "SELECT DISTINCT \"filler\" FROM rows");
-  }
-  [[nodiscard]] Result<void> check() override {
-    BUBBLESIM_RETURN_IF_ERROR(database_->check());
-    BUBBLESIM_RETURN_IF_ERROR(each_record([](const RunRecord&) {}));
-    return each_run({}, [](const StoredRun&) {});  // memberships have check sums of their own
-  }
-  [[nodiscard]] bool is_gone() const override { return database_->is_gone(); }
-
- private:
-  explicit SqlStore(std::unique_ptr<SqlDatabase> database) : database_(std::move(database)) {}
-
-  [[nodiscard]] Result<std::unordered_set<std::string>> keys(std::string_view status) {
-    std::unordered_set<std::string> found;
-    BUBBLESIM_RETURN_IF_ERROR(
-        database_->query("SELECT key FROM runs WHERE status = '" + std::string(status) + "'",
-                         [&](const SqlRow& row) { found.insert(row.text(0)); }));
-    return found;
-  }
-
-  std::unique_ptr<SqlDatabase> database_;
-  StoreShape shape_;
-};
-
-bool is_postgres(const std::string& where) {
-  return where.starts_with("postgresql://") || where.starts_with("postgres://");
-}
-
 // ---- Texts from outside, as every database takes them: valid UTF-8 without NUL.
 
 // Databases end texts at NUL.
@@ -420,6 +256,7 @@ bool repeats(const std::vector<Item>& items) {
   });
 }
 
+/// Faults of a record itself: nothing of it may be stored.
 Result<void> check_record(const RunRecord& record) {
   const std::string place = "run " + record.run.key;
   if (record.run.key.empty()) return fail({}, place, "found no key");
@@ -441,9 +278,166 @@ Result<void> check_record(const RunRecord& record) {
   return {};
 }
 
+/// Puts records into the tables, inside a transaction that the caller opened, as add() of
+/// ResultsStore takes them, checked. Returns how many were stored.
 Result<std::size_t> write_records(SqlDatabase& database, std::span<const RunRecord> records) {
   std::list<RunRecord> changed;
   return Writer(database).write(distinct(records, changed));
+}
+
+StoredRun stored_run(StoredRecord& stored) {
+  std::string first = stored.record.sweep;
+  stored.relabel();
+  RunRecord& record = stored.record;
+  return {std::move(record.run),     std::move(record.sweep),  record.status,
+          std::move(record.reason),  std::move(record.host),   std::move(record.version),
+          record.finished_unix_ns,   record.cpu,               std::move(first)};
+}
+
+/// Fault: the first of `names` that is not in the column which `sql` selects.
+Result<void> check_known(SqlDatabase& database, std::string_view kind,
+                         const std::vector<std::string>& names, const std::string& sql) {
+  if (names.empty()) return {};
+  std::set<std::string> known;
+  BUBBLESIM_RETURN_IF_ERROR(database.query(sql, [&](const SqlRow& row) {
+    if (!row.absent(0)) known.insert(row.text(0));
+  }));
+  for (const std::string& name : names) {
+    if (known.contains(name)) continue;
+    return fail(database.name(), {},
+                unknown_name_message(kind, name, std::vector(known.begin(), known.end())));
+  }
+  return {};
+}
+
+// The results store on an SQL database: the same statements for SQLite and PostgreSQL.
+
+class SqlStore final : public ResultsStore {
+ public:
+  /// The schema of `database` is prepared (store_schema.hpp).
+  [[nodiscard]] static Result<std::unique_ptr<ResultsStore>> create(
+      std::unique_ptr<SqlDatabase> database) {
+    std::unique_ptr<SqlStore> store(new SqlStore(std::move(database)));
+    StoreShape& shape = store->shape_;
+    BUBBLESIM_ASSIGN_OR_RETURN(shape.row_columns, columns_of(*store->database_, "rows"));
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto columns, columns_of(*store->database_, "memberships"));
+    shape.memberships = !columns.empty();
+    return std::unique_ptr<ResultsStore>(std::move(store));
+  }
+
+  [[nodiscard]] Result<std::size_t> add(std::span<const RunRecord> records) override {
+    for (const RunRecord& record : records) BUBBLESIM_RETURN_IF_ERROR(check_record(record));
+    if (records.empty()) return std::size_t{0};
+    BUBBLESIM_RETURN_IF_ERROR(database_->begin(SqlTransaction::kWrite));
+    auto stored = write_records(*database_, records);
+    if (stored) {
+      if (auto end = database_->commit(); !end) stored = tl::unexpected<Error>(end.error());
+    }
+    if (!stored) database_->roll_back();
+    return stored;
+  }
+  [[nodiscard]] Result<void> join(const std::string& sweep,
+                                  std::span<const PlannedRun> runs) override {
+    if (runs.empty()) return {};
+    std::vector<Membership> members;
+    for (const PlannedRun& run : runs) members.push_back({sweep, &run});
+    BUBBLESIM_RETURN_IF_ERROR(database_->begin(SqlTransaction::kWrite));
+    Result<void> joined;
+    auto others = stored_elsewhere(*database_, members);
+    if (!others) joined = tl::unexpected<Error>(std::move(others).error());
+    if (joined) joined = write_memberships(*database_, *std::move(others));
+    if (joined) joined = database_->commit();
+    if (!joined) database_->roll_back();
+    return joined;
+  }
+  [[nodiscard]] Result<std::unordered_set<std::string>> done() override { return keys("done"); }
+  [[nodiscard]] Result<std::unordered_set<std::string>> failed() override { return keys("failed"); }
+  [[nodiscard]] Result<void> each_row(
+      const RowFilter& filter, const std::function<void(const StoredRow&)>& visit) override {
+    const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
+      stored.relabel();
+      RunRecord& record = stored.record;
+      StoredRow row{record.run.key,  record.run.point,      record.sweep,        record.run.index,
+                    record.run.seed, record.run.repetition, record.run.settings, {}};
+      for (observe::ResultRow& cells : record.rows) {
+        if (!passes(cells, filter)) continue;
+        row.row = std::move(cells);
+        visit(row);
+      }
+      return {};
+    };
+    return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
+  }
+  [[nodiscard]] Result<void> each_run(
+      const RowFilter& filter, const std::function<void(const StoredRun&)>& visit) override {
+    const bool by_row = !filter.policies.empty() || !filter.fillers.empty();
+    const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
+      bool wanted = !by_row;
+      for (const observe::ResultRow& row : stored.record.rows) {
+        wanted = wanted || passes(row, filter);
+      }
+      if (wanted) visit(stored_run(stored));
+      return {};
+    };
+    return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
+  }
+  [[nodiscard]] Result<std::optional<observe::LatencyHistogram>> latency(
+      const std::string& key, std::uint32_t policy, std::uint32_t filler) override {
+    std::optional<observe::LatencyHistogram> found;
+    RowFilter of_run;
+    of_run.key = key;
+    BUBBLESIM_RETURN_IF_ERROR(each_record(of_run, [&](const RunRecord& record) {
+      for (const RecordedLatency& latency : record.latencies) {
+        const bool wanted = latency.policy == policy && latency.filler == filler;
+        if (record.run.key == key && wanted) found = latency.histogram;
+      }
+    }));
+    return found;
+  }
+  using ResultsStore::each_record;
+  [[nodiscard]] Result<void> each_record(
+      const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) override {
+    const auto visit_record = [&](StoredRecord& stored) -> Result<void> {
+      stored.relabel();
+      visit(stored.record);
+      return {};
+    };
+    const RunsOf runs_of = filter.sweeps.empty() ? RunsOf::kFirstSweep : RunsOf::kEachSweep;
+    return read_records(*database_, filter, runs_of, shape_, visit_record);
+  }
+  [[nodiscard]] Result<void> check_names(const RowFilter& filter) override {
+    const std::string others = shape_.memberships ? " UNION SELECT sweep FROM memberships" : "";
+    BUBBLESIM_RETURN_IF_ERROR(
+        check_known(*database_, "sweep", filter.sweeps, "SELECT sweep FROM runs" + others));
+    BUBBLESIM_RETURN_IF_ERROR(check_known(*database_, "policy", filter.policies,
+                                          "SELECT DISTINCT \"policy\" FROM rows"));
+    return check_known(*database_, "filler", filter.fillers,
+                       "SELECT DISTINCT \"filler\" FROM rows");
+  }
+  [[nodiscard]] Result<void> check() override {
+    BUBBLESIM_RETURN_IF_ERROR(database_->check());
+    BUBBLESIM_RETURN_IF_ERROR(each_record([](const RunRecord&) {}));
+    return each_run({}, [](const StoredRun&) {});  // memberships have check sums of their own
+  }
+  [[nodiscard]] bool is_gone() const override { return database_->is_gone(); }
+
+ private:
+  explicit SqlStore(std::unique_ptr<SqlDatabase> database) : database_(std::move(database)) {}
+
+  [[nodiscard]] Result<std::unordered_set<std::string>> keys(std::string_view status) {
+    std::unordered_set<std::string> found;
+    BUBBLESIM_RETURN_IF_ERROR(
+        database_->query("SELECT key FROM runs WHERE status = '" + std::string(status) + "'",
+                         [&](const SqlRow& row) { found.insert(row.text(0)); }));
+    return found;
+  }
+
+  std::unique_ptr<SqlDatabase> database_;
+  StoreShape shape_;
+};
+
+bool is_postgres(const std::string& where) {
+  return where.starts_with("postgresql://") || where.starts_with("postgres://");
 }
 
 }  // namespace

@@ -172,37 +172,230 @@ class CuptiSession::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  Result<void> start();
+  Result<void> start() {
+    if (!open_gate(target_)) return fail("a recording of this process is under way already");
+    gate_shut_ = false;
+    Result<void> result = subscribe();
+    if (result) result = enable_all();
+    if (!result) undo();
+    return result;
+  }
   bool flush(std::uint32_t flag) noexcept {
     return !stopped_.load() && api_.flush_all(flag) == cupti::Result::kSuccess;
   }
-  bool stop(bool exiting) noexcept;
+  bool stop(bool exiting) noexcept {
+    if (stopped_.exchange(true)) return true;
+    if (!enabled_.records_anything()) {
+      undo();
+      return gate_shut_;
+    }
+    bool good = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
+    good &= enabled_.switch_off();
+    good &= exiting ? api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess
+                    : take_buffers();
+    good &= restore_settings();
+    good &= api_.unsubscribe(subscriber_) == cupti::Result::kSuccess;
+    gate_shut_ = shut_gate(target_);
+    return good && gate_shut_;
+  }
   [[nodiscard]] bool holds_buffers() const noexcept { return target_.buffers_out.load() > 0; }
   /// Whether memory that callbacks use may be freed.
   [[nodiscard]] bool gate_is_shut() const { return gate_shut_; }
   [[nodiscard]] const std::vector<std::string>& reduced() const { return reduced_; }
 
  private:
-  Result<void> subscribe();
-  Result<void> enable_all();
-  Result<void> enable_rest();
-  Result<void> set_up();
-  Result<void> listen();
-  Result<void> enable_calls();
+  Result<void> subscribe() {
+    if (api_.subscribe_v2 == nullptr) {
+      const auto result = api_.subscribe(&subscriber_, on_callback, nullptr);
+      if (result == cupti::Result::kSuccess) return {};
+      subscriber_ = nullptr;
+      return failed("cuptiSubscribe", result);
+    }
+    std::array<char, cupti::kHolderBytes + 1> holder{};
+    cupti::SubscriberParams params{sizeof(cupti::SubscriberParams), "bubblesim", holder.data(),
+                                   cupti::kHolderBytes};
+    const auto result = api_.subscribe_v2(&subscriber_, on_callback, nullptr, &params);
+    if (result == cupti::Result::kSuccess) return {};
+    subscriber_ = nullptr;
+    return failed("cuptiSubscribe_v2", result, holder.data());
+  }
+  Result<void> enable_all() {
+    BUBBLESIM_RETURN_IF_ERROR(listen());
+    BUBBLESIM_RETURN_IF_ERROR(set_up());
+    for (const WantedKind& wanted : kDumped)
+      BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind_and_dump(wanted.kind)));
+    BUBBLESIM_RETURN_IF_ERROR(enable_calls());
+    if (!settings_.light) BUBBLESIM_RETURN_IF_ERROR(enable_rest());
+    if (settings_.graphs == GraphDetail::kGraph)
+      BUBBLESIM_RETURN_IF_ERROR(enable(kGraphs, enabled_.kind(kGraphs.kind)));
+    return enable(kKernels, enabled_.kind(kKernels.kind));
+  }
+  /// Enables all kinds except kernels and calls.
+  Result<void> enable_rest() {
+    for (const WantedKind& wanted : kKinds)
+      BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind(wanted.kind)));
+    return settings_.memory ? enable(kMemory, enabled_.kind(kMemory.kind)) : Result<void>{};
+  }
+  /// The settings that must precede all kinds.
+  Result<void> set_up() {
+    const auto threads = api_.set_thread_id_type != nullptr
+                             ? api_.set_thread_id_type(cupti::kThreadIdSystem)
+                             : cupti::Result::kNotImplemented;
+    BUBBLESIM_RETURN_IF_ERROR(optional("cuptiSetThreadIdType", threads,
+                                       "threads of calls and of ranges have different numbers"));
+    const auto callbacks = api_.register_callbacks(on_buffer_requested, on_buffer_completed);
+    if (callbacks != cupti::Result::kSuccess)
+      return failed("cuptiActivityRegisterCallbacks", callbacks);
+    if (settings_.zeroed_buffers)
+      BUBBLESIM_RETURN_IF_ERROR(optional("cuptiActivitySetAttribute", set_zeroed(1), nullptr));
+    if (api_.enable_all_sync_records == nullptr) return {};
+    // PyTorch queries again and again whether an event is reached: those records are of no use.
+    return optional("cuptiActivityEnableAllSyncRecords", api_.enable_all_sync_records(0), nullptr);
+  }
+  /// Enables callbacks for the ends of contexts and for CUPTI's own failures.
+  Result<void> listen() {
+    struct Heard {
+      std::uint32_t domain, id;
+      const char* call;
+      const char* lacks;
+    };
+    constexpr const char* kOfGraphs = "collectives in CUDA graphs are known by their kernels alone";
+    constexpr const char* kAtReset = "what is pending at cudaDeviceReset may be lost";
+    static constexpr std::array kHeard{
+        Heard{cupti::kDomainState, cupti::kStateFatalError, "cuptiEnableCallback(STATE)",
+              "failures of CUPTI itself go unnoticed"},
+        Heard{cupti::kDomainResource, cupti::kResourceContextDestroyStarting,
+              "cuptiEnableCallback(RESOURCE)", "what is pending when a context ends may be lost"},
+        Heard{cupti::kDomainResource, cupti::kResourceGraphNodeCreated,
+              "cuptiEnableCallback(GRAPHNODE_CREATED)", kOfGraphs},
+        Heard{cupti::kDomainResource, cupti::kResourceGraphNodeCloned,
+              "cuptiEnableCallback(GRAPHNODE_CLONED)", kOfGraphs},
+        Heard{cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, "cuptiEnableCallback(RUNTIME_API)",
+              kAtReset},
+        Heard{cupti::kDomainDriver, cupti::kDriverPrimaryContextReset,
+              "cuptiEnableCallback(DRIVER_API)", nullptr},
+        Heard{cupti::kDomainDriver, cupti::kDriverPrimaryContextResetV2,
+              "cuptiEnableCallback(DRIVER_API)", nullptr},
+    };
+    for (const Heard& heard : kHeard) {
+      const auto result = enabled_.callback(subscriber_, heard.domain, heard.id);
+      BUBBLESIM_RETURN_IF_ERROR(optional(heard.call, result, heard.lacks));
+    }
+    for (const cupti::StreamValueCall& call : cupti::kStreamValueCalls) {
+      if (settings_.light) break;
+      for (const std::uint32_t id : {call.id, call.id + 1})
+        BUBBLESIM_RETURN_IF_ERROR(
+            optional("cuptiEnableCallback(DRIVER_API)",
+                     enabled_.callback(subscriber_, cupti::kDomainDriver, id), nullptr));
+    }
+    return {};
+  }
+  Result<void> enable_calls() {
+    if (settings_.light) {
+      reduced_.push_back(
+          "light: kernels and the launches of NCCL alone; other calls, copies, waits and memory "
+          "are not recorded, so a replay knows no host");
+      return enable_calls({cupti::kKindDriver, "DRIVER", nullptr}, traced_nccl_launches(),
+                          api_.enable_driver_api);
+    }
+    BUBBLESIM_RETURN_IF_ERROR(enable_calls({cupti::kKindRuntime, "RUNTIME", nullptr},
+                                           traced_runtime_calls(), api_.enable_runtime_api));
+    return enable_calls({cupti::kKindDriver, "DRIVER", nullptr}, traced_driver_calls(),
+                        api_.enable_driver_api);
+  }
   using EnableCall = decltype(CuptiApi::enable_runtime_api);
+  /// The whole kind first, then without the calls that nothing needs. The other way, with only the
+  /// wanted calls switched on, CUPTI (CUDA 13.0) records nothing at all in a process whose context
+  /// was made before. A number that CUPTI refuses costs a few more records, which decoding counts;
+  /// it is no fault.
   Result<void> enable_calls(const WantedKind& whole, std::span<const TracedCall> wanted,
-                            EnableCall enable_call);
-  Result<void> enable(const WantedKind& wanted, cupti::Result result);
-  Result<void> optional(const char* call, cupti::Result result, const char* lacks);
+                            EnableCall enable_call) {
+    BUBBLESIM_RETURN_IF_ERROR(enable(whole, enabled_.kind(whole.kind)));
+    bool left_out = false;
+    auto next = wanted.begin();
+    for (std::uint32_t id = 1; enable_call != nullptr && id < kCallNumbers; ++id) {
+      if (next != wanted.end() && next->id == id) ++next;
+      else left_out |= enable_call(id, 0) == cupti::Result::kSuccess;
+    }
+    if (!left_out) {
+      reduced_.push_back(fmt::format(
+          "{}: this CUPTI cannot leave single calls out; all of them are recorded, which costs "
+          "more",
+          whole.name));
+    }
+    return {};
+  }
+  Result<void> enable(const WantedKind& wanted, cupti::Result result) {
+    const std::string call = fmt::format("cuptiActivityEnable({})", wanted.name);
+    if (wanted.lacks != nullptr) return optional(call.c_str(), result, wanted.lacks);
+    if (result != cupti::Result::kSuccess) return failed(call, result);
+    return {};
+  }
+  /// An option of the session: a feature that CUPTI lacks is left out; other errors end the
+  /// session.
+  Result<void> optional(const char* call, cupti::Result result, const char* lacks) {
+    if (result == cupti::Result::kSuccess) return {};
+    if (!is_refusal(result)) return failed(call, result);
+    if (lacks != nullptr) {
+      const std::string word = result == cupti::Result::kNotImplemented
+                                   ? "this CUPTI cannot do it"
+                                   : failure_text(api_, result);
+      reduced_.push_back(fmt::format("{}: {}; {}", call, word, lacks));
+    }
+    return {};
+  }
   tl::unexpected<Error> failed(const std::string& call, cupti::Result result,
                                std::string_view holder = {}) const {
     return fail(api_.path, call, failure_text(api_, result, holder));
   }
-  cupti::Result set_zeroed(std::uint8_t enabled) const noexcept;
-  void undo() noexcept;
-  bool await_buffers() noexcept;
-  bool take_buffers() noexcept;
-  bool restore_settings() const noexcept;
+  cupti::Result set_zeroed(std::uint8_t enabled) const noexcept {
+    if (api_.set_attribute == nullptr) return cupti::Result::kNotImplemented;
+    std::size_t size = sizeof(enabled);
+    return api_.set_attribute(cupti::kAttributeZeroedBuffers, &size, &enabled);
+  }
+  /// After a failed start. CUPTI is only flushed if it records: a flush of a CUPTI that never
+  /// began can hang.
+  void undo() noexcept {
+    stopped_.store(true);
+    const bool recorded = enabled_.records_anything();
+    enabled_.switch_off();
+    if (recorded) take_buffers();
+    if (subscriber_ != nullptr) {
+      restore_settings();
+      api_.unsubscribe(subscriber_);
+    }
+    gate_shut_ = shut_gate(target_);
+  }
+  /// Waits until CUPTI has returned every buffer, at most to the limit. False: CUPTI refused.
+  bool await_buffers() noexcept {
+    const auto limit = std::chrono::steady_clock::now() + kBuffersLimit;
+    bool flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
+    while (flushed && holds_buffers()) {
+      if (std::chrono::steady_clock::now() > limit) break;
+      std::this_thread::sleep_for(kBetweenFlushes);
+      flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
+    }
+    return flushed;
+  }
+  /// After this CUPTI writes to no buffer. One record without an end keeps back its whole buffer,
+  /// which may hold all of a short recording: buffers left at the limit are taken as they are.
+  bool take_buffers() noexcept {
+    if (!await_buffers()) return false;
+    if (!holds_buffers()) return true;
+    return api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess;
+  }
+  /// Restores CUPTI's first settings: the next profiler of the process relies on them, and would
+  /// read garbage from buffers that are declared to be zeroed.
+  bool restore_settings() const noexcept {
+    bool good = true;
+    const auto needs = [&good](cupti::Result result) {
+      good &= result == cupti::Result::kSuccess || is_refusal(result);
+    };
+    if (api_.enable_all_sync_records != nullptr) needs(api_.enable_all_sync_records(1));
+    if (settings_.zeroed_buffers) needs(set_zeroed(0));
+    if (api_.set_thread_id_type != nullptr) needs(api_.set_thread_id_type(cupti::kThreadIdDefault));
+    return good;
+  }
 
   const CuptiApi& api_;
   const SessionSettings settings_;
@@ -213,232 +406,6 @@ class CuptiSession::State {
   std::atomic<bool> stopped_{false};
   bool gate_shut_ = true;
 };
-
-Result<void> CuptiSession::State::start() {
-  if (!open_gate(target_)) return fail("a recording of this process is under way already");
-  gate_shut_ = false;
-  Result<void> result = subscribe();
-  if (result) result = enable_all();
-  if (!result) undo();
-  return result;
-}
-
-Result<void> CuptiSession::State::subscribe() {
-  if (api_.subscribe_v2 == nullptr) {
-    const auto result = api_.subscribe(&subscriber_, on_callback, nullptr);
-    if (result == cupti::Result::kSuccess) return {};
-    subscriber_ = nullptr;
-    return failed("cuptiSubscribe", result);
-  }
-  std::array<char, cupti::kHolderBytes + 1> holder{};
-  cupti::SubscriberParams params{sizeof(cupti::SubscriberParams), "bubblesim", holder.data(),
-                                 cupti::kHolderBytes};
-  const auto result = api_.subscribe_v2(&subscriber_, on_callback, nullptr, &params);
-  if (result == cupti::Result::kSuccess) return {};
-  subscriber_ = nullptr;
-  return failed("cuptiSubscribe_v2", result, holder.data());
-}
-
-/// An option of the session: a feature that CUPTI lacks is left out; other errors end the session.
-Result<void> CuptiSession::State::optional(const char* call, cupti::Result result,
-                                           const char* lacks) {
-  if (result == cupti::Result::kSuccess) return {};
-  if (!is_refusal(result)) return failed(call, result);
-  if (lacks != nullptr) {
-    const std::string word = result == cupti::Result::kNotImplemented
-                                 ? "this CUPTI cannot do it"
-                                 : failure_text(api_, result);
-    reduced_.push_back(fmt::format("{}: {}; {}", call, word, lacks));
-  }
-  return {};
-}
-
-Result<void> CuptiSession::State::enable(const WantedKind& wanted, cupti::Result result) {
-  const std::string call = fmt::format("cuptiActivityEnable({})", wanted.name);
-  if (wanted.lacks != nullptr) return optional(call.c_str(), result, wanted.lacks);
-  if (result != cupti::Result::kSuccess) return failed(call, result);
-  return {};
-}
-
-Result<void> CuptiSession::State::enable_all() {
-  BUBBLESIM_RETURN_IF_ERROR(listen());
-  BUBBLESIM_RETURN_IF_ERROR(set_up());
-  for (const WantedKind& wanted : kDumped)
-    BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind_and_dump(wanted.kind)));
-  BUBBLESIM_RETURN_IF_ERROR(enable_calls());
-  if (!settings_.light) BUBBLESIM_RETURN_IF_ERROR(enable_rest());
-  if (settings_.graphs == GraphDetail::kGraph)
-    BUBBLESIM_RETURN_IF_ERROR(enable(kGraphs, enabled_.kind(kGraphs.kind)));
-  return enable(kKernels, enabled_.kind(kKernels.kind));
-}
-
-/// Enables all kinds except kernels and calls.
-Result<void> CuptiSession::State::enable_rest() {
-  for (const WantedKind& wanted : kKinds)
-    BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind(wanted.kind)));
-  return settings_.memory ? enable(kMemory, enabled_.kind(kMemory.kind)) : Result<void>{};
-}
-
-/// Enables callbacks for the ends of contexts and for CUPTI's own failures.
-Result<void> CuptiSession::State::listen() {
-  struct Heard {
-    std::uint32_t domain, id;
-    const char* call;
-    const char* lacks;
-  };
-  constexpr const char* kOfGraphs = "collectives in CUDA graphs are known by their kernels alone";
-  constexpr const char* kAtReset = "what is pending at cudaDeviceReset may be lost";
-  static constexpr std::array kHeard{
-      Heard{cupti::kDomainState, cupti::kStateFatalError, "cuptiEnableCallback(STATE)",
-            "failures of CUPTI itself go unnoticed"},
-      Heard{cupti::kDomainResource, cupti::kResourceContextDestroyStarting,
-            "cuptiEnableCallback(RESOURCE)", "what is pending when a context ends may be lost"},
-      Heard{cupti::kDomainResource, cupti::kResourceGraphNodeCreated,
-            "cuptiEnableCallback(GRAPHNODE_CREATED)", kOfGraphs},
-      Heard{cupti::kDomainResource, cupti::kResourceGraphNodeCloned,
-            "cuptiEnableCallback(GRAPHNODE_CLONED)", kOfGraphs},
-      Heard{cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, "cuptiEnableCallback(RUNTIME_API)",
-            kAtReset},
-      Heard{cupti::kDomainDriver, cupti::kDriverPrimaryContextReset,
-            "cuptiEnableCallback(DRIVER_API)", nullptr},
-      Heard{cupti::kDomainDriver, cupti::kDriverPrimaryContextResetV2,
-            "cuptiEnableCallback(DRIVER_API)", nullptr},
-  };
-  for (const Heard& heard : kHeard) {
-    const auto result = enabled_.callback(subscriber_, heard.domain, heard.id);
-    BUBBLESIM_RETURN_IF_ERROR(optional(heard.call, result, heard.lacks));
-  }
-  for (const cupti::StreamValueCall& call : cupti::kStreamValueCalls) {
-    if (settings_.light) break;
-    for (const std::uint32_t id : {call.id, call.id + 1})
-      BUBBLESIM_RETURN_IF_ERROR(
-          optional("cuptiEnableCallback(DRIVER_API)",
-                   enabled_.callback(subscriber_, cupti::kDomainDriver, id), nullptr));
-  }
-  return {};
-}
-
-/// The settings that must precede all kinds.
-Result<void> CuptiSession::State::set_up() {
-  const auto threads = api_.set_thread_id_type != nullptr
-                           ? api_.set_thread_id_type(cupti::kThreadIdSystem)
-                           : cupti::Result::kNotImplemented;
-  BUBBLESIM_RETURN_IF_ERROR(optional("cuptiSetThreadIdType", threads,
-                                     "threads of calls and of ranges have different numbers"));
-  const auto callbacks = api_.register_callbacks(on_buffer_requested, on_buffer_completed);
-  if (callbacks != cupti::Result::kSuccess)
-    return failed("cuptiActivityRegisterCallbacks", callbacks);
-  if (settings_.zeroed_buffers)
-    BUBBLESIM_RETURN_IF_ERROR(optional("cuptiActivitySetAttribute", set_zeroed(1), nullptr));
-  if (api_.enable_all_sync_records == nullptr) return {};
-  // PyTorch queries again and again whether an event is reached: those records are of no use.
-  return optional("cuptiActivityEnableAllSyncRecords", api_.enable_all_sync_records(0), nullptr);
-}
-
-cupti::Result CuptiSession::State::set_zeroed(std::uint8_t enabled) const noexcept {
-  if (api_.set_attribute == nullptr) return cupti::Result::kNotImplemented;
-  std::size_t size = sizeof(enabled);
-  return api_.set_attribute(cupti::kAttributeZeroedBuffers, &size, &enabled);
-}
-
-/// Restores CUPTI's first settings: the next profiler of the process relies on them, and would read
-/// garbage from buffers that are declared to be zeroed.
-bool CuptiSession::State::restore_settings() const noexcept {
-  bool good = true;
-  const auto needs = [&good](cupti::Result result) {
-    good &= result == cupti::Result::kSuccess || is_refusal(result);
-  };
-  if (api_.enable_all_sync_records != nullptr) needs(api_.enable_all_sync_records(1));
-  if (settings_.zeroed_buffers) needs(set_zeroed(0));
-  if (api_.set_thread_id_type != nullptr) needs(api_.set_thread_id_type(cupti::kThreadIdDefault));
-  return good;
-}
-
-/// The whole kind first, then without the calls that nothing needs. The other way, with only the
-/// wanted calls switched on, CUPTI (CUDA 13.0) records nothing at all in a process whose context
-/// was made before. A number that CUPTI refuses costs a few more records, which decoding counts; it
-/// is no fault.
-Result<void> CuptiSession::State::enable_calls(const WantedKind& whole,
-                                               std::span<const TracedCall> wanted,
-                                               EnableCall enable_call) {
-  BUBBLESIM_RETURN_IF_ERROR(enable(whole, enabled_.kind(whole.kind)));
-  bool left_out = false;
-  auto next = wanted.begin();
-  for (std::uint32_t id = 1; enable_call != nullptr && id < kCallNumbers; ++id) {
-    if (next != wanted.end() && next->id == id) ++next;
-    else left_out |= enable_call(id, 0) == cupti::Result::kSuccess;
-  }
-  if (!left_out) {
-    reduced_.push_back(fmt::format(
-        "{}: this CUPTI cannot leave single calls out; all of them are recorded, which costs more",
-        whole.name));
-  }
-  return {};
-}
-
-Result<void> CuptiSession::State::enable_calls() {
-  if (settings_.light) {
-    reduced_.push_back(
-        "light: kernels and the launches of NCCL alone; other calls, copies, waits and memory are "
-        "not recorded, so a replay knows no host");
-    return enable_calls({cupti::kKindDriver, "DRIVER", nullptr}, traced_nccl_launches(),
-                        api_.enable_driver_api);
-  }
-  BUBBLESIM_RETURN_IF_ERROR(enable_calls({cupti::kKindRuntime, "RUNTIME", nullptr},
-                                         traced_runtime_calls(), api_.enable_runtime_api));
-  return enable_calls({cupti::kKindDriver, "DRIVER", nullptr}, traced_driver_calls(),
-                      api_.enable_driver_api);
-}
-
-/// After a failed start. CUPTI is only flushed if it records: a flush of a CUPTI that never
-/// began can hang.
-void CuptiSession::State::undo() noexcept {
-  stopped_.store(true);
-  const bool recorded = enabled_.records_anything();
-  enabled_.switch_off();
-  if (recorded) take_buffers();
-  if (subscriber_ != nullptr) {
-    restore_settings();
-    api_.unsubscribe(subscriber_);
-  }
-  gate_shut_ = shut_gate(target_);
-}
-
-/// Waits until CUPTI has returned every buffer, at most to the limit. False: CUPTI refused.
-bool CuptiSession::State::await_buffers() noexcept {
-  const auto limit = std::chrono::steady_clock::now() + kBuffersLimit;
-  bool flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
-  while (flushed && holds_buffers()) {
-    if (std::chrono::steady_clock::now() > limit) break;
-    std::this_thread::sleep_for(kBetweenFlushes);
-    flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
-  }
-  return flushed;
-}
-
-/// After this CUPTI writes to no buffer. One record without an end keeps back its whole buffer,
-/// which may hold all of a short recording: buffers left at the limit are taken as they are.
-bool CuptiSession::State::take_buffers() noexcept {
-  if (!await_buffers()) return false;
-  if (!holds_buffers()) return true;
-  return api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess;
-}
-
-bool CuptiSession::State::stop(bool exiting) noexcept {
-  if (stopped_.exchange(true)) return true;
-  if (!enabled_.records_anything()) {
-    undo();
-    return gate_shut_;
-  }
-  bool good = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
-  good &= enabled_.switch_off();
-  good &= exiting ? api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess
-                  : take_buffers();
-  good &= restore_settings();
-  good &= api_.unsubscribe(subscriber_) == cupti::Result::kSuccess;
-  gate_shut_ = shut_gate(target_);
-  return good && gate_shut_;
-}
 
 CuptiSession::CuptiSession(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
