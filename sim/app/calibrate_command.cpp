@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/app/shared/gpu_place.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
@@ -313,8 +313,8 @@ std::string description() {
 }  // namespace
 
 void add_calibrate_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<CalibrateArguments>();
-  CLI::App* command = parser.add_subcommand("calibrate", description());
+  auto [command, arguments] = add_command(
+      parser, context, calibrate_device, "calibrate", description());
   command->add_option("-o,--output", arguments->output,
                       "Write the device file here (default: print only)");
   command->add_option("--device", arguments->device,
@@ -331,9 +331,6 @@ void add_calibrate_command(CLI::App& parser, AppContext& context) {
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
   context.outputs.writes(*command, "--output");
   context.outputs.writes(*command, "--residuals");
-  command->callback([arguments, &context] {
-    context.exit_code = reported(calibrate_device(*arguments, context));
-  });
 }
 
 }  // namespace bubblesim::app

@@ -16,6 +16,7 @@
 #include "capture/live/job_variables.hpp"
 #include "capture/live/run_fill.hpp"
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/app/shared/own_process.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/base/json.hpp"
@@ -470,13 +471,9 @@ constexpr const char* kFillHelp =
 }  // namespace
 
 void add_fill_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<FillArguments>();
-  CLI::App* command = parser.add_subcommand("fill", kFillHelp);
+  auto [command, arguments] = add_command(parser, context, fill, "fill", kFillHelp);
   add_fill_options(*command, *arguments);
   context.outputs.writes(*command, "--fill-log");
-  command->callback([arguments, &context] {
-    context.exit_code = reported(fill(*arguments, context));
-  });
 }
 
 }  // namespace bubblesim::app

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
@@ -382,9 +382,8 @@ ExitCode run_inspect(const InspectArguments& arguments, const AppContext& contex
 }  // namespace
 
 void add_inspect_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "inspect",
+  auto [command, arguments] = add_command(
+      parser, context, run_inspect, "inspect",
       "Says what is in a trace: ranks, iterations, bubbles by cause, top kernels, data quality.\n\n"
       "Examples:\n"
       "  bubblesim inspect traces/samples/training\n"
@@ -415,8 +414,6 @@ void add_inspect_command(CLI::App& parser, AppContext& context) {
       "of "
       "the text and the JSON of jobs of up to 100,000 device operations");
   context.outputs.writes(*command, "--plot");
-  command->callback(
-      [arguments, &context] { context.exit_code = reported(run_inspect(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/app/schema_kinds.hpp"
 #include "sim/base/input_file.hpp"
@@ -175,24 +176,17 @@ ExitCode list_devices(const ListArguments& arguments, const AppContext& context)
 }  // namespace
 
 void add_list_commands(CLI::App& parser, AppContext& context) {
-  auto policy_arguments = std::make_shared<ListArguments>();
-  CLI::App* policies = parser.add_subcommand(
+  auto [policies, policy_arguments] = add_command(
+      parser, context, list_policies,
       "policies", "Lists policies with every parameter, unit, default, range and source.\n\n"
                   "Example:\n  bubblesim policies tgs");
   policies->add_option("NAME", policy_arguments->name, "Only this one");
   policies->add_flag("--json", policy_arguments->json, "Write JSON");
   add_policy_library_option(*policies, policy_arguments->policy_libraries);
-  policies->callback([policy_arguments, &context] {
-    context.exit_code = reported(list_policies(*policy_arguments, context));
-  });
-  auto device_arguments = std::make_shared<ListArguments>();
-  CLI::App* devices = parser.add_subcommand(
-      "devices", "Lists the devices that can be simulated.\n\n"
+  auto [devices, device_arguments] = add_command(
+      parser, context, list_devices, "devices", "Lists the devices that can be simulated.\n\n"
                  "Example:\n  bubblesim devices --json");
   devices->add_flag("--json", device_arguments->json, "Write JSON");
-  devices->callback([device_arguments, &context] {
-    context.exit_code = reported(list_devices(*device_arguments, context));
-  });
 }
 
 // bubblesim models, plans, clusters: what `bubblesim synth` can put together.
@@ -375,8 +369,8 @@ ExitCode run_schema(const SchemaArguments& arguments, AppContext& context) {
 }  // namespace
 
 void add_schema_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<SchemaArguments>();
-  CLI::App* command = parser.add_subcommand(
+  auto [command, arguments] = add_command(
+      parser, context, run_schema,
       "schema", "Prints the JSON Schema of a kind of config file, or lists the kinds.\n\n"
                 "Example:\n  bubblesim schema run\n  bubblesim schema --write configs/schema");
   command->add_option("KIND", arguments->kind, "run, device, cluster, ...");
@@ -384,8 +378,6 @@ void add_schema_command(CLI::App& parser, AppContext& context) {
                       "Write KIND.schema.json of this kind, or of all, into a folder");
   add_policy_library_option(*command, arguments->policy_libraries);
   context.outputs.writes(*command, "--write", files_named({""}, ".schema.json"));
-  command->callback(
-      [arguments, &context] { context.exit_code = reported(run_schema(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

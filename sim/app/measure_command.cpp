@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/app/shared/gpu_place.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/app/shared/run_arguments.hpp"
@@ -169,9 +170,8 @@ ExitCode measure_run(const MeasureArguments& arguments, AppContext& context) {
 }  // namespace
 
 void add_measure_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<MeasureArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "measure",
+  auto [command, arguments] = add_command(
+      parser, context, measure_run, "measure",
       "Measures what `bubblesim run` simulates: one rank of the config's job, its fillers and its "
       "policies as processes that launch stand-in kernels on a GPU, under the same policy "
       "objects. Compare with `bubblesim run --lone-rank` by `bubblesim validate RUN MEASURED`. "
@@ -214,8 +214,6 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
   context.outputs.writes(*command, "--out", files_named({"table", "results"}, ""));
   context.outputs.writes(*command, "--operations", files_named({""}, ".csv"));
-  command->callback(
-      [arguments, &context] { context.exit_code = reported(measure_run(*arguments, context)); });
 }
 
 namespace {

@@ -3,9 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <memory>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/plugin/policy_project.hpp"
 
@@ -47,15 +47,12 @@ ExitCode new_policy(const NewPolicyArguments& arguments, const AppContext& conte
 }  // namespace
 
 void add_new_policy_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<NewPolicyArguments>();
-  CLI::App* command = parser.add_subcommand(
+  auto [command, arguments] = add_command(
+      parser, context, new_policy,
       "new-policy", "Writes a policy of your own, outside the tree, with its test.\n\n"
                     "Example:\n  bubblesim new-policy my_gate --dir out/my_gate");
   command->add_option("NAME", arguments->name, "In snake_case")->required();
   command->add_option("--dir", arguments->folder, "Folder for its files (default: NAME)");
-  command->callback([arguments, &context] {
-    context.exit_code = reported(new_policy(*arguments, context));
-  });
 }
 
 }  // namespace bubblesim::app

@@ -3,12 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/base/units.hpp"
@@ -246,9 +246,8 @@ ExitCode run_retarget(const RetargetArguments& arguments, const AppContext& cont
 }  // namespace
 
 void add_retarget_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<RetargetArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "retarget",
+  auto [command, arguments] = add_command(
+      parser, context, run_retarget, "retarget",
       "Takes a captured data-parallel job to another number of replicas, another interconnect, "
       "another device; prints its iteration time and what is extrapolated, writes a trace.\n\n"
       "--replicas 16 --recorded-cluster dgx-a100-80gb makes 16 ranks of a job whose ranks all meet "
@@ -277,8 +276,6 @@ void add_retarget_command(CLI::App& parser, AppContext& context) {
   context.outputs.writes(*command, "--output", [](const std::string& value) {
     return std::vector<std::string>{value, figures_beside(value)};
   });
-  command->callback(
-      [arguments, &context] { context.exit_code = reported(run_retarget(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

@@ -6,13 +6,13 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/number_text.hpp"
@@ -317,9 +317,8 @@ void add_plan_options(CLI::App& command, ScheduleArguments& arguments, CLI::Opti
 }  // namespace
 
 void add_schedule_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<ScheduleArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "schedule",
+  auto [command, arguments] = add_command(
+      parser, context, run_schedule, "schedule",
       "Shows a pipeline schedule as a table, with its bubbles and peak activations.\n"
       "Without NAME: lists the schedules.\n\n"
       "Examples:\n"
@@ -350,9 +349,6 @@ void add_schedule_command(CLI::App& parser, AppContext& context) {
   context.outputs.writes(*command, "--csv");
   context.outputs.writes(*command, "--plot");
   context.outputs.writes(*command, "--json");
-  command->callback([arguments, &context] {
-    context.exit_code = reported(run_schedule(*arguments));
-  });
 }
 
 }  // namespace bubblesim::app

@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/app/sweep_display.hpp"
 #include "sim/base/json.hpp"
@@ -255,9 +256,8 @@ ExitCode plan_and_execute(const SweepArguments& arguments, AppContext& context) 
 }  // namespace
 
 void add_sweep_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<SweepArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "sweep",
+  auto [command, arguments] = add_command(
+      parser, context, plan_and_execute, "sweep",
       "Runs everything that a sweep file describes, and keeps the results in a store. Started "
       "again, it does only what is not in the store: what was killed, added or changed. On several "
       "machines: a --shard on each (configs/README.md).\n\n"
@@ -304,9 +304,6 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
   add_policy_library_option(*command, arguments->policy_libraries);
   add_policy_timeout_option(*command, arguments->policy_bound);
   command->add_flag("--json", arguments->json, "Print progress and results as JSON lines");
-  command->callback([arguments, &context] {
-    context.exit_code = reported(plan_and_execute(*arguments, context));
-  });
 }
 
 }  // namespace bubblesim::app

@@ -2,12 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fmt/format.h>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/base/units.hpp"
@@ -395,9 +395,8 @@ void add_outputs(CLI::App& command, SynthArguments& arguments) {
 }  // namespace
 
 void add_synth_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<SynthArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "synth",
+  auto [command, arguments] = add_command(
+      parser, context, run_synth, "synth",
       "Makes a training job from a model, a parallel plan and a cluster: its iteration time, "
       "bubbles and memory, and its trace.\n\n"
       "Examples:\n"
@@ -428,9 +427,6 @@ void add_synth_command(CLI::App& parser, AppContext& context) {
   context.outputs.writes(*command, "--output");
   context.outputs.writes(*command, "--json");
   context.outputs.writes(*command, "--csv-schedule");
-  command->callback([arguments, &context] {
-    context.exit_code = reported(run_synth(*arguments, context));
-  });
 }
 
 }  // namespace bubblesim::app

@@ -3,11 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency.hpp"
 #include "sim/synth/inference_program.hpp"
@@ -115,9 +115,8 @@ void add_generation(CLI::App& command, ServiceArguments& arguments, CLI::Option*
 }  // namespace
 
 void add_synth_inference_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<ServiceArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "synth-inference",
+  auto [command, arguments] = add_command(
+      parser, context, run_service, "synth-inference",
       "Makes an inference service from a model: its time and memory alone on a GPU, and its "
       "trace.\n\n"
       "Examples:\n"
@@ -151,9 +150,6 @@ void add_synth_inference_command(CLI::App& parser, AppContext& context) {
   command->add_option("--passes", arguments->passes, "Batches that the trace holds (default 1)")
       ->check(CLI::Range(1U, 100'000U));
   context.outputs.writes(*command, "--output");
-  command->callback([arguments, &context] {
-    context.exit_code = reported(run_service(*arguments, context));
-  });
 }
 
 }  // namespace bubblesim::app

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
-#include <memory>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/text/text_table.hpp"
@@ -114,9 +114,8 @@ ExitCode run_import(const ImportArguments& arguments, const AppContext& context)
 }  // namespace
 
 void add_import_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<ImportArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "import",
+  auto [command, arguments] = add_command(
+      parser, context, run_import, "import",
       "Reads profiler traces of a job, aligns the ranks' clocks, writes one .btr file.\n\n"
       "Example:\n  bubblesim import traces/samples/training -o job.btr\n\n"
       "Layer times of an engine, and what its steps took: python3 -m bubblesim.layers, "
@@ -128,9 +127,6 @@ void add_import_command(CLI::App& parser, AppContext& context) {
   command->add_option("-o,--output", arguments->output, "The .btr file to write");
   command->add_flag("--json", arguments->json, "Write the summary as JSON instead of text");
   context.outputs.writes(*command, "--output");
-  command->callback([arguments, &context] {
-    context.exit_code = reported(run_import(*arguments, context));
-  });
 }
 
 // bubblesim export: a recorded job as files of other tools: Perfetto, Chakra, CSV.
@@ -190,9 +186,8 @@ ExitCode run_export(const ExportArguments& arguments, const AppContext& context)
 }  // namespace
 
 void add_export_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<ExportArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "export",
+  auto [command, arguments] = add_command(
+      parser, context, run_export, "export",
       "Writes a recorded job for Perfetto, as Chakra execution traces or as CSV.\n\n"
       "Examples:\n  bubblesim export job.btr --chrome job.json\n"
       "  bubblesim export job.btr --format chakra -o job\n"
@@ -211,9 +206,6 @@ void add_export_command(CLI::App& parser, AppContext& context) {
   where->require_option(1);
   context.outputs.writes(*command, "--chrome");
   context.outputs.writes(*command, "--output");
-  command->callback([arguments, &context] {
-    context.exit_code = reported(run_export(*arguments, context));
-  });
 }
 
 }  // namespace bubblesim::app

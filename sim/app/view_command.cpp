@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/app/shared/own_process.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/app/results_command.hpp"
@@ -192,9 +192,8 @@ constexpr const char* kViewHelp =
 }  // namespace
 
 void add_view_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<ViewArguments>();
+  auto [command, arguments] = add_command(parser, context, run_view, "view", kViewHelp);
   arguments->output = "view.html";
-  CLI::App* command = parser.add_subcommand("view", kViewHelp);
   command->add_option("PATH", arguments->job.paths,
                       "Trace (files or a folder), folder of a run, run config, or results store")
       ->required();
@@ -214,8 +213,6 @@ void add_view_command(CLI::App& parser, AppContext& context) {
       ->needs(svg);
   context.outputs.writes(*command, "--output");
   context.outputs.writes(*command, "--svg");
-  command->callback(
-      [arguments, &context] { context.exit_code = reported(run_view(*arguments, context)); });
 }
 
 namespace {
@@ -407,9 +404,8 @@ ExitCode report_store(const std::string& store, const std::string& output, AppCo
 }
 
 void add_report_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<ReportArguments>();
+  auto [command, arguments] = add_command(parser, context, report_results, "report", kReportHelp);
   arguments->results.output = "report.html";
-  CLI::App* command = parser.add_subcommand("report", kReportHelp);
   command->add_option("STORE", arguments->results.store,
                       "Results store: a file or postgresql://...")->required();
   command->add_option("-o,--output", arguments->results.output,
@@ -432,8 +428,6 @@ void add_report_command(CLI::App& parser, AppContext& context) {
       ->capture_default_str();
   add_policy_library_option(*command, arguments->policy_libraries);
   context.outputs.writes(*command, "--output");
-  command->callback(
-      [arguments, &context] { context.exit_code = reported(report_results(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app
