@@ -33,8 +33,7 @@ std::string recordings_text(const std::vector<RecordingSummary>& recordings) {
   TextTable table(
       {"rank", "file", "size", "length", "kernels", "collectives", "copies", "calls", "ranges",
        "iterations", "lost"},
-      {Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
-       Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+      {Align::kRight, Align::kLeft});
   std::string losses;
   for (const RecordingSummary& recording : recordings) {
     table.row({fmt::format("{} of {}", recording.rank, recording.world_size), recording.path,

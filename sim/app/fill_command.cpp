@@ -272,9 +272,7 @@ std::string latencies_text(const Filled& filled, std::size_t gpu) {
 std::string fill_text(const Filled& filled) {
   TextTable table({"job", "end", "ran", "kernels", "collectives", "copies", "held",
                            "mean hold", "all holds", "undecided", "gate"},
-                          {Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
-                           Align::kRight, Align::kRight, Align::kRight, Align::kRight,
-                           Align::kRight, Align::kRight});
+                          {Align::kLeft, Align::kLeft});
   std::string latencies;
   for (std::size_t i = 0; i < filled.report.gpus.size(); ++i) {
     add_row(table, filled.name("training", i), filled.report.gpus[i].training);

@@ -355,8 +355,7 @@ ExitCode run_inspect(const InspectArguments& arguments, const AppContext& contex
                              traces::parse_iteration_choice(arguments.iterations));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto trace, load_job(arguments.job, context));
   if (!arguments.plot.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.plot));
-    BUBBLESIM_RETURN_IF_ERROR(write_whole_file(
+    BUBBLESIM_RETURN_IF_ERROR(write_output(
         arguments.plot, report::trace_picture(report::trace_view(
                             trace.job, arguments.job.paths.front(), kDrawnRanks))));
   }

@@ -95,9 +95,7 @@ auto writer_of_operations(const MeasureArguments& arguments, std::uint32_t round
   return [folder](const std::string& arm, const std::string& csv) -> Result<void> {
     std::string name = arm;
     std::ranges::replace(name, '/', '_');
-    const std::string path = folder + name + ".csv";
-    BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
-    return write_whole_file(path, csv);
+    return write_output(folder + name + ".csv", csv);
   };
 }
 

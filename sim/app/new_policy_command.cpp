@@ -35,8 +35,7 @@ ExitCode new_policy(const NewPolicyArguments& arguments, const AppContext& conte
   }
   if (!faults.empty()) return tl::make_unexpected(faults);
   for (const plugin::ProjectFile& file : *files) {
-    BUBBLESIM_RETURN_IF_ERROR(make_folder_of(file.name));
-    BUBBLESIM_RETURN_IF_ERROR(write_whole_file(file.name, file.text));
+    BUBBLESIM_RETURN_IF_ERROR(write_output(file.name, file.text));
     fmt::print("{}\n", file.name);
   }
   fmt::print("Next: cmake -S {0} -B {0}/build && cmake --build {0}/build && "

@@ -348,14 +348,10 @@ Result<void> write_outputs(const SynthArguments& arguments, const SynthOutcome& 
     BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
     BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(arguments.output, *trace));
   }
-  if (!arguments.json.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.json));
-    BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.json, synth_json(outcome)));
-  }
+  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.json, synth_json(outcome)));
   if (arguments.csv_schedule.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.csv_schedule));
-  return write_whole_file(arguments.csv_schedule,
-                    pipeline::write_csv_steps(outcome.plan.schedule, outcome.plan.graph));
+  return write_output(arguments.csv_schedule,
+                      pipeline::write_csv_steps(outcome.plan.schedule, outcome.plan.graph));
 }
 
 ExitCode run_job(const SynthArguments& arguments, const synth::ParallelPlan& plan) {

@@ -265,8 +265,7 @@ Sensitivities bubble_sensitivities(const JobInspection& job) {
 std::string sensitivities_text(const JobInspection& job) {
   if (!job.sensitivities) return "";
   const Sensitivities& found = *job.sensitivities;
-  TextTable table({"sensitivity to", "", ""}, {Align::kLeft, Align::kRight,
-                                                                 Align::kLeft});
+  TextTable table({"sensitivity to", "", ""}, {Align::kLeft, Align::kRight, Align::kLeft});
   for (const Row& row : rows(found)) {
     table.row({std::string(bottleneck_name(row.what)), fmt::format("{:.2f}", row.sensitivity),
                near_zero_reason(row.what, found, device_shares(job))});
