@@ -82,6 +82,11 @@ class Items {
     const Json& item = next();
     if (right_ && (right_ = item.is_string())) value = item.get_ref<const std::string&>();
   }
+  template <class... Values>
+    requires(sizeof...(Values) > 1)
+  void take(Values&... values) {
+    (take(values), ...);
+  }
   template <class ReadItem>
   void take_list(const ReadItem& read_item) {
     const Json& list = next();
@@ -125,8 +130,7 @@ void take_rows(Items& items, RunRecord& record) {
   const auto columns = observe::result_columns();
   items.take_list([&](Items& row) {
     observe::ResultRow& result = record.rows.emplace_back();
-    row.take(result.policy);
-    row.take(result.filler);
+    row.take(result.policy, result.filler);
     if (row.size() != columns.size() + 2) row.refuse();
     if (!row.right()) return;
     result.cells.resize(columns.size());
@@ -139,8 +143,7 @@ void take_rows(Items& items, RunRecord& record) {
 void take_latencies(Items& items, RunRecord& record) {
   items.take_list([&](Items& latency) {
     RecordedLatency& result = record.latencies.emplace_back();
-    latency.take(result.policy);
-    latency.take(result.filler);
+    latency.take(result.policy, result.filler);
     const Json& bytes = latency.next();
     if (!latency.right() || !bytes.is_binary()) return latency.refuse();
     auto histogram = observe::LatencyHistogram::decode(bytes.get_binary());
@@ -154,10 +157,7 @@ void take_counters(Items& items, RunRecord& record) {
     std::string name;
     CounterSet::Entry entry;
     int severity = 0;
-    counter.take(name);
-    counter.take(severity);
-    counter.take(entry.help);
-    counter.take(entry.count);
+    counter.take(name, severity, entry.help, entry.count);
     if (severity < 0 || severity > static_cast<int>(Severity::kError)) counter.refuse();
     if (record.counters.count(name) != 0) counter.refuse();
     if (!counter.right()) return;
@@ -218,24 +218,13 @@ Result<RunRecord> decode_run_record(std::span<const std::uint8_t> bytes) {
                 std::to_string(kForm));
   }
   PlannedRun& run = record.run;
-  items.take(run.index);
-  items.take(run.key);
-  items.take(run.point);
+  items.take(run.index, run.key, run.point);
   items.take_list([&](Items& setting) {
     Setting& result = run.settings.emplace_back();
-    setting.take(result.pointer);
-    setting.take(result.value);
+    setting.take(result.pointer, result.value);
   });
-  items.take(run.seed);
-  items.take(run.repetition);
-  items.take(run.config);
-  items.take(record.sweep);
-  items.take(status);
-  items.take(record.reason);
-  items.take(record.host);
-  items.take(record.version);
-  items.take(record.finished_unix_ns);
-  items.take(cpu);
+  items.take(run.seed, run.repetition, run.config, record.sweep, status, record.reason,
+             record.host, record.version, record.finished_unix_ns, cpu);
   Items parts(items.next(), right);
   take_rows(parts, record);
   take_latencies(parts, record);
@@ -277,6 +266,10 @@ class Digest {
       add(std::string_view(*text));
     }
   }
+  template <class... Values>
+  void all(const Values&... values) {
+    (add(values), ...);
+  }
   [[nodiscard]] std::uint64_t value() const { return value_; }
 
  private:
@@ -306,15 +299,8 @@ EncodedHistograms encode_histograms(const RunRecord& record) {
 
 std::uint64_t membership_digest(std::string_view sweep, const PlannedRun& run) {
   Digest digest;
-  digest.add(sweep);
-  digest.add(std::string_view(run.key));
-  digest.add(std::string_view(run.point));
-  digest.add(run.index);
-  digest.add(std::uint64_t{run.repetition});
-  for (const Setting& setting : run.settings) {
-    digest.add(std::string_view(setting.pointer));
-    digest.add(std::string_view(setting.value));
-  }
+  digest.all(sweep, run.key, run.point, run.index, std::uint64_t{run.repetition});
+  for (const Setting& setting : run.settings) digest.all(setting.pointer, setting.value);
   return digest.value();
 }
 
@@ -325,39 +311,24 @@ std::uint64_t record_digest(const RunRecord& record) {
 std::uint64_t record_digest(const RunRecord& record, const EncodedHistograms& histograms) {
   Digest digest;
   const PlannedRun& run = record.run;
-  for (const std::string* text : {&run.key, &record.sweep, &run.point, &run.config, &record.reason,
-                                  &record.host, &record.version}) {
-    digest.add(std::string_view(*text));
-  }
-  for (const std::uint64_t value :
-       {run.index, run.seed, std::uint64_t{run.repetition},
-        static_cast<std::uint64_t>(record.status), std::uint64_t{run.settings.size()},
-        std::uint64_t{record.rows.size()}, std::uint64_t{record.latencies.size()}}) {
-    digest.add(value);
-  }
-  digest.add(record.finished_unix_ns);
-  digest.add(to_ns(record.cpu));
-  for (const Setting& setting : run.settings) {
-    digest.add(std::string_view(setting.pointer));
-    digest.add(std::string_view(setting.value));
-  }
+  digest.all(run.key, record.sweep, run.point, run.config, record.reason, record.host,
+             record.version, run.index, run.seed, std::uint64_t{run.repetition},
+             static_cast<std::uint64_t>(record.status), std::uint64_t{run.settings.size()},
+             std::uint64_t{record.rows.size()}, std::uint64_t{record.latencies.size()},
+             record.finished_unix_ns, to_ns(record.cpu));
+  for (const Setting& setting : run.settings) digest.all(setting.pointer, setting.value);
   const auto columns = observe::result_columns();
   for (const observe::ResultRow* row : in_order(record.rows)) {
-    digest.add(std::uint64_t{row->policy});
-    digest.add(std::uint64_t{row->filler});
+    digest.all(std::uint64_t{row->policy}, std::uint64_t{row->filler});
     for (std::size_t i = 0; i < row->cells.size(); ++i) digest.add(columns[i].name, row->cells[i]);
   }
   for (const RecordedLatency* latency : in_order(record.latencies)) {
-    digest.add(std::uint64_t{latency->policy});
-    digest.add(std::uint64_t{latency->filler});
+    digest.all(std::uint64_t{latency->policy}, std::uint64_t{latency->filler});
     const auto place = static_cast<std::size_t>(latency - record.latencies.data());
     digest.add(std::span<const std::uint8_t>(histograms[place]));
   }
   for (const auto& [name, entry] : record.counters) {
-    digest.add(std::string_view(name));
-    digest.add(severity_name(entry.severity));
-    digest.add(entry.count);
-    digest.add(std::string_view(entry.help));
+    digest.all(name, severity_name(entry.severity), entry.count, entry.help);
   }
   return digest.value();
 }
