@@ -68,13 +68,6 @@ struct Api {
   const char* (*error_string)(ReturnCode) = nullptr;
 };
 
-void bind_all(FunctionFinder& bind, Api& api) {
-#define BUBBLESIM_NVML_BIND(name, presence, symbol, args) bind.presence(api.name, symbol);
-  BUBBLESIM_NVML(BUBBLESIM_NVML_BIND)
-#undef BUBBLESIM_NVML_BIND
-  bind.wanted(api.error_string, "nvmlErrorString");
-}
-
 /// An NVML that has been initialised; shut down with the object.
 class Library {
  public:
@@ -85,11 +78,15 @@ class Library {
     if (library->handle_ == nullptr)
       return fail(path, {}, "cannot be loaded; NVML comes with NVIDIA's driver");
     FunctionFinder bind(library->handle_);
-    bind_all(bind, library->api_);
+    Api& api = library->api_;
+#define BUBBLESIM_NVML_BIND(name, presence, symbol, args) bind.presence(api.name, symbol);
+    BUBBLESIM_NVML(BUBBLESIM_NVML_BIND)
+#undef BUBBLESIM_NVML_BIND
+    bind.wanted(api.error_string, "nvmlErrorString");
     if (bind.missing() != nullptr) return fail(path, {}, std::string("has no ") + bind.missing());
-    const ReturnCode status = library->api_.init();
+    const ReturnCode status = api.init();
     if (status != kSuccess) {
-      const auto& text = library->api_.error_string;
+      const auto& text = api.error_string;
       return fail(path, {}, "nvmlInit_v2 gave " + std::to_string(status) +
                                 (text == nullptr ? "" : std::string(": ") + text(status)));
     }

@@ -16,38 +16,47 @@
 
 namespace bubblesim::capture {
 
-/// nullptr: this libcupti has no such function; the session does without and says so.
+// Name in the table; needed or wanted; name in libcupti; arguments. nullptr of a wanted one: this
+// libcupti has no such function; the session does without and says so.
+#define BUBBLESIM_CUPTI(CALL)                                                                     \
+  CALL(get_version, needed, "cuptiGetVersion", (std::uint32_t*))                                  \
+  CALL(get_timestamp, needed, "cuptiGetTimestamp", (std::uint64_t*))                              \
+  CALL(get_result_string, wanted, "cuptiGetResultString", (cupti::Result, const char**))          \
+  CALL(subscribe, needed, "cuptiSubscribe", (cupti::Subscriber*, cupti::Callback, void*))         \
+  CALL(subscribe_v2, wanted, "cuptiSubscribe_v2",                                                 \
+       (cupti::Subscriber*, cupti::Callback, void*, cupti::SubscriberParams*))                    \
+  CALL(unsubscribe, needed, "cuptiUnsubscribe", (cupti::Subscriber))                              \
+  CALL(enable_callback, wanted, "cuptiEnableCallback",                                            \
+       (std::uint32_t, cupti::Subscriber, std::uint32_t domain, std::uint32_t id))                \
+  CALL(set_thread_id_type, wanted, "cuptiSetThreadIdType", (std::uint32_t))                       \
+  CALL(register_callbacks, needed, "cuptiActivityRegisterCallbacks",                              \
+       (cupti::BufferRequested, cupti::BufferCompleted))                                          \
+  CALL(set_attribute, wanted, "cuptiActivitySetAttribute",                                        \
+       (std::uint32_t attribute, std::size_t* size, void* value))                                 \
+  CALL(enable, needed, "cuptiActivityEnable", (std::uint32_t kind))                               \
+  CALL(enable_and_dump, wanted, "cuptiActivityEnableAndDump", (std::uint32_t kind))               \
+  CALL(disable, needed, "cuptiActivityDisable", (std::uint32_t kind))                             \
+  CALL(enable_driver_api, wanted, "cuptiActivityEnableDriverApi",                                 \
+       (std::uint32_t id, std::uint8_t enabled))                                                  \
+  CALL(enable_runtime_api, wanted, "cuptiActivityEnableRuntimeApi",                               \
+       (std::uint32_t id, std::uint8_t enabled))                                                  \
+  CALL(enable_all_sync_records, wanted, "cuptiActivityEnableAllSyncRecords",                      \
+       (std::uint8_t enabled))                                                                    \
+  CALL(flush_all, needed, "cuptiActivityFlushAll", (std::uint32_t flag))                          \
+  CALL(get_next_record, needed, "cuptiActivityGetNextRecord",                                     \
+       (std::uint8_t* buffer, std::size_t valid, void** record))                                  \
+  CALL(get_graph_node_id, wanted, "cuptiGetGraphNodeId", (void* node, std::uint64_t* id))         \
+  CALL(get_stream_id, wanted, "cuptiGetStreamIdEx",                                               \
+       (void* context, void* stream, std::uint8_t per_thread, std::uint32_t* id))                 \
+  CALL(get_dropped_records, wanted, "cuptiActivityGetNumDroppedRecords",                          \
+       (void* context, std::uint32_t stream, std::size_t* dropped))
+
 struct CuptiApi {
   std::string path;           ///< of the library; what dladdr says
   std::uint32_t version = 0;  ///< CUPTI_API_VERSION: 18 is CUDA 11, 2025xx/130001 later ones
-
-  cupti::Result (*get_version)(std::uint32_t*) = nullptr;
-  cupti::Result (*get_timestamp)(std::uint64_t*) = nullptr;
-  cupti::Result (*get_result_string)(cupti::Result, const char**) = nullptr;
-  cupti::Result (*subscribe)(cupti::Subscriber*, cupti::Callback, void*) = nullptr;
-  cupti::Result (*subscribe_v2)(cupti::Subscriber*, cupti::Callback, void*,
-                                cupti::SubscriberParams*) = nullptr;
-  cupti::Result (*unsubscribe)(cupti::Subscriber) = nullptr;
-  cupti::Result (*enable_callback)(std::uint32_t, cupti::Subscriber, std::uint32_t domain,
-                                   std::uint32_t id) = nullptr;
-  cupti::Result (*set_thread_id_type)(std::uint32_t) = nullptr;
-  cupti::Result (*register_callbacks)(cupti::BufferRequested, cupti::BufferCompleted) = nullptr;
-  cupti::Result (*set_attribute)(std::uint32_t attribute, std::size_t* size,
-                                 void* value) = nullptr;
-  cupti::Result (*enable)(std::uint32_t kind) = nullptr;
-  cupti::Result (*enable_and_dump)(std::uint32_t kind) = nullptr;
-  cupti::Result (*disable)(std::uint32_t kind) = nullptr;
-  cupti::Result (*enable_driver_api)(std::uint32_t id, std::uint8_t enabled) = nullptr;
-  cupti::Result (*enable_runtime_api)(std::uint32_t id, std::uint8_t enabled) = nullptr;
-  cupti::Result (*enable_all_sync_records)(std::uint8_t enabled) = nullptr;
-  cupti::Result (*flush_all)(std::uint32_t flag) = nullptr;
-  cupti::Result (*get_next_record)(std::uint8_t* buffer, std::size_t valid,
-                                   void** record) = nullptr;
-  cupti::Result (*get_graph_node_id)(void* node, std::uint64_t* id) = nullptr;
-  cupti::Result (*get_stream_id)(void* context, void* stream, std::uint8_t per_thread,
-                                 std::uint32_t* id) = nullptr;
-  cupti::Result (*get_dropped_records)(void* context, std::uint32_t stream,
-                                       std::size_t* dropped) = nullptr;
+#define BUBBLESIM_CUPTI_CALL(name, presence, symbol, args) cupti::Result(*name) args = nullptr;
+  BUBBLESIM_CUPTI(BUBBLESIM_CUPTI_CALL)
+#undef BUBBLESIM_CUPTI_CALL
 };
 
 /// Binds the functions of a library that dlopen() gave. Faults: one that no recording can do

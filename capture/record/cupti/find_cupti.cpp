@@ -91,30 +91,6 @@ std::vector<CuptiPlace> cupti_places(const std::string& wanted, const std::strin
 
 namespace {
 
-void bind_all(FunctionFinder& bind, CuptiApi& api) {
-  bind.needed(api.get_version, "cuptiGetVersion");
-  bind.needed(api.get_timestamp, "cuptiGetTimestamp");
-  bind.wanted(api.get_result_string, "cuptiGetResultString");
-  bind.needed(api.subscribe, "cuptiSubscribe");
-  bind.wanted(api.subscribe_v2, "cuptiSubscribe_v2");
-  bind.needed(api.unsubscribe, "cuptiUnsubscribe");
-  bind.wanted(api.enable_callback, "cuptiEnableCallback");
-  bind.wanted(api.set_thread_id_type, "cuptiSetThreadIdType");
-  bind.needed(api.register_callbacks, "cuptiActivityRegisterCallbacks");
-  bind.wanted(api.set_attribute, "cuptiActivitySetAttribute");
-  bind.needed(api.enable, "cuptiActivityEnable");
-  bind.wanted(api.enable_and_dump, "cuptiActivityEnableAndDump");
-  bind.needed(api.disable, "cuptiActivityDisable");
-  bind.wanted(api.enable_driver_api, "cuptiActivityEnableDriverApi");
-  bind.wanted(api.enable_runtime_api, "cuptiActivityEnableRuntimeApi");
-  bind.wanted(api.enable_all_sync_records, "cuptiActivityEnableAllSyncRecords");
-  bind.needed(api.flush_all, "cuptiActivityFlushAll");
-  bind.needed(api.get_next_record, "cuptiActivityGetNextRecord");
-  bind.wanted(api.get_graph_node_id, "cuptiGetGraphNodeId");
-  bind.wanted(api.get_stream_id, "cuptiGetStreamIdEx");
-  bind.wanted(api.get_dropped_records, "cuptiActivityGetNumDroppedRecords");
-}
-
 /// The path from which the loader loaded it; the name asked for, if the loader does not tell.
 std::string path_of(const void* function, const std::string& asked) {
   Dl_info info{};
@@ -127,7 +103,9 @@ std::string path_of(const void* function, const std::string& asked) {
 Result<CuptiApi> bind_cupti(void* library, const std::string& path) {
   CuptiApi api;
   FunctionFinder bind(library);
-  bind_all(bind, api);
+#define BUBBLESIM_CUPTI_BIND(name, presence, symbol, args) bind.presence(api.name, symbol);
+  BUBBLESIM_CUPTI(BUBBLESIM_CUPTI_BIND)
+#undef BUBBLESIM_CUPTI_BIND
   if (bind.missing() != nullptr) {
     return fail(path, {}, std::string("has no ") + bind.missing() +
                               "; expected a libcupti of CUDA 11.2 or later");
