@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/policy/policy.hpp"
 
 namespace bubblesim::policies {
@@ -48,7 +49,12 @@ class LaunchPolls {
     policy::Instant wakes;
   };
 
-  void find_earliest();
+  void find_earliest() {
+    earliest_.reset();
+    for (const Waiting& thread : waiting_) {
+      if (!earliest_ || thread.wakes < *earliest_) earliest_ = thread.wakes;
+    }
+  }
 
   Duration period_;
   std::vector<Waiting> waiting_;
@@ -61,7 +67,14 @@ class LaunchPolls {
 }
 
 /// Admission under a launch hook that hides `reserve` bytes of the GPU's memory from clients.
-[[nodiscard]] policy::Admission admit_with_reserve(const policy::ClientInfo& filler, Bytes used,
-                                                   Bytes reserve, const policy::GpuInfo& gpu);
+[[nodiscard]] inline policy::Admission admit_with_reserve(const policy::ClientInfo& filler,
+                                                          Bytes used, Bytes reserve,
+                                                          const policy::GpuInfo& gpu) {
+  if (!filler.memory_known || gpu.memory == Bytes{}) return {};
+  if (used + filler.memory + reserve <= gpu.memory) return {};
+  return {false, "needs " + format_bytes(filler.memory) + " beside " + format_bytes(used) +
+                     " in use and " + format_bytes(reserve) + " kept free, the GPU has " +
+                     format_bytes(gpu.memory)};
+}
 
 }  // namespace bubblesim::policies

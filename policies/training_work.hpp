@@ -10,18 +10,27 @@
 // slices while training waits. docs/policies.md has rows of both.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "sim/policy/declaration.hpp"
+#include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
 
 enum class Collectives : std::uint8_t { kWork, kIdle };
 
 /// `collectives: work | idle`.
-[[nodiscard]] policy::ParameterSpec collectives_parameter();
-[[nodiscard]] Collectives collectives_of(const policy::ParameterSet& given);
+[[nodiscard]] inline policy::ParameterSpec collectives_parameter() {
+  return policy::declare_choice(
+      "collectives", {"work", "idle"},
+      {"", "Whether an outstanding collective of training counts as work, or as idle time.",
+       "work: the system's code, made for one GPU; idle: reconstructed, for distributed jobs"});
+}
+[[nodiscard]] inline Collectives collectives_of(const policy::ParameterSet& given) {
+  return given.text("collectives") == "idle" ? Collectives::kIdle : Collectives::kWork;
+}
 
 /// Training's outstanding operations.
 class TrainingWork {
@@ -33,9 +42,26 @@ class TrainingWork {
     return collectives_ == Collectives::kWork || launch.kind != policy::WorkKind::kCollective;
   }
   /// Training launched. True if training had no work before and has some now.
-  bool launched(const policy::LaunchInfo& launch);
+  bool launched(const policy::LaunchInfo& launch) {
+    if (!counts(launch)) {
+      uncounted_.insert(uncounted_.end(), launch.operations, launch.launch);
+      return false;
+    }
+    const bool was_idle = idle();
+    work_ += launch.operations;
+    return was_idle && !idle();
+  }
   /// An operation of training ended; an unknown one is ignored. True if it counted.
-  bool ended(const policy::CompletionInfo& completion);
+  bool ended(const policy::CompletionInfo& completion) {
+    const auto place = std::find(uncounted_.begin(), uncounted_.end(), completion.launch);
+    if (place != uncounted_.end()) {
+      uncounted_.erase(place);
+      return false;
+    }
+    if (work_ == 0) return false;
+    --work_;
+    return true;
+  }
 
   /// Nothing that counts is outstanding.
   [[nodiscard]] bool idle() const { return work_ == 0; }

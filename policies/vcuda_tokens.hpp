@@ -5,7 +5,9 @@
 // while it uses more. The arithmetic is that of the code, in whole numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 namespace bubblesim::policies {
 
@@ -35,12 +37,29 @@ class VcudaTokens {
   /// The watcher saw the process use `used` percent of the GPU; `alone`: no other process ran. If a
   /// process is alone and below a tenth of its limit, it has just begun: its bucket is filled, and
   /// the number added stays.
-  void refill(std::int64_t used, bool alone);
+  void refill(std::int64_t used, bool alone) {
+    if (alone && used < limit_ / kBegins) {
+      tokens_ = next_share(used);
+      return;
+    }
+    share_ = next_share(used);
+    tokens_ = std::min(tokens_ + share_, most_);
+  }
 
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
 
  private:
-  [[nodiscard]] std::int64_t next_share(std::int64_t used) const;
+  static constexpr std::int64_t kLeastDifference = 5;  ///< percent
+  static constexpr std::int64_t kBegins = 10;  ///< below its limit over this a process has only
+                                               ///< begun
+
+  [[nodiscard]] std::int64_t next_share(std::int64_t used) const {
+    const std::int64_t difference = std::max(std::abs(limit_ - used), kLeastDifference);
+    std::int64_t change = step_ * difference / 10;
+    if (difference > limit_ / 2) change = change * difference * 2 / (limit_ + 1);
+    return used <= limit_ ? std::min(share_ + change, most_)
+                          : std::max(share_ - change, std::int64_t{0});
+  }
 
   std::int64_t limit_;
   std::int64_t step_;

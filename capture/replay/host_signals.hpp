@@ -21,23 +21,39 @@ enum class WakeEvent : std::uint8_t {
 class HostSignals {
  public:
   /// `clock` outlives it.
-  explicit HostSignals(HostClock& clock);
+  explicit HostSignals(HostClock& clock) : clock_(clock) {
+    for (Signal& signal : signals_) signal.bell.id = clock.bell_id();
+  }
 
   [[nodiscard]] HostClock& clock() const { return clock_; }
   [[nodiscard]] HostTime now() const { return clock_.now(); }
 
   [[nodiscard]] bool stopping() const { return stopping_.load(); }
-  void stop();
+  void stop() {
+    stopping_.store(true);
+    for (Signal& signal : signals_) clock_.ring(signal.bell);
+  }
 
   /// False: the job was told to stop before.
-  [[nodiscard]] bool sleep_until(HostTime until);
+  [[nodiscard]] bool sleep_until(HostTime until) {
+    Signal& stop = signal(WakeEvent::kStop);
+    while (true) {
+      const std::uint32_t seen = stop.bell.rings.load();
+      if (stopping()) return false;
+      if (clock_.now() >= until) return true;
+      clock_.wait(stop.bell, seen, until);
+    }
+  }
 
   /// Returns when `done()` is true; calls it after each notify(wake) and every `look`. False: told
   /// to stop.
   template <class Done>
   [[nodiscard]] bool await(WakeEvent wake, const Done& done, Duration look = Duration::max());
   /// Called after a change that a thread may await; cheap if none does.
-  void notify(WakeEvent wake);
+  void notify(WakeEvent wake) {
+    Signal& awaited = signal(wake);
+    if (awaited.waiting.load() > 0) clock_.ring(awaited.bell);
+  }
 
   /// Marks calls of the device, the only ones that a stop does not end.
   class InsideDevice {
@@ -58,7 +74,9 @@ class HostSignals {
     std::atomic<std::uint32_t> waiting{0};
   };
   [[nodiscard]] Signal& signal(WakeEvent wake) { return signals_[static_cast<std::size_t>(wake)]; }
-  void wait(Signal& signal, std::uint32_t seen, Duration look);
+  void wait(Signal& signal, std::uint32_t seen, Duration look) {
+    clock_.wait(signal.bell, seen, look == Duration::max() ? HostTime::max() : clock_.now() + look);
+  }
 
   HostClock& clock_;
   std::array<Signal, 4> signals_;

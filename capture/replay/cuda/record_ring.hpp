@@ -2,8 +2,10 @@
 // in pinned host memory, which the host polls, and the operations' states in device memory.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "capture/replay/cuda/driver.hpp"
@@ -26,25 +28,58 @@ class RecordRing {
  public:
   /// All slots empty. The context is current.
   [[nodiscard]] static Result<std::unique_ptr<RecordRing>> make(const Driver& driver,
-                                                                std::uint32_t operations);
-  ~RecordRing();
+                                                                std::uint32_t operations) {
+    std::unique_ptr<RecordRing> ring(new RecordRing(driver));
+    const std::size_t bytes = std::size_t{operations} * kSlots * sizeof(RecordSlot);
+    void* memory = nullptr;
+    BUBBLESIM_CUDA(driver, host_allocate, &memory, bytes, kHostAllocPortable | kHostAllocDeviceMap);
+    std::memset(memory, 0, bytes);
+    ring->host_ = static_cast<RecordSlot*>(memory);
+    BUBBLESIM_CUDA(driver, host_device_pointer, &ring->slots_, memory, 0);
+    const std::size_t states = std::size_t{operations} * sizeof(OperationState);
+    BUBBLESIM_CUDA(driver, allocate, &ring->states_, states);
+    BUBBLESIM_CUDA(driver, set_bytes, ring->states_, 0, states, nullptr);
+    Status status = Status::kNotReady;
+    while (status == Status::kNotReady) status = driver.stream_query(nullptr);
+    BUBBLESIM_RETURN_IF_ERROR(checked(driver, status, "stream_query"));
+    return ring;
+  }
+  ~RecordRing() {
+    if (states_ != 0) (void)driver_.release(states_);
+    if (host_ != nullptr) (void)driver_.host_release(host_);
+  }
   RecordRing(const RecordRing&) = delete;
   RecordRing& operator=(const RecordRing&) = delete;
 
   /// Addresses for the device.
-  [[nodiscard]] std::uint64_t slots(std::uint32_t op) const;
-  [[nodiscard]] std::uint64_t state(std::uint32_t op) const;
+  [[nodiscard]] std::uint64_t slots(std::uint32_t op) const {
+    return slots_ + std::uint64_t{op} * kSlots * sizeof(RecordSlot);
+  }
+  [[nodiscard]] std::uint64_t state(std::uint32_t op) const {
+    return states_ + std::uint64_t{op} * sizeof(OperationState);
+  }
 
   /// Whether execution `n` (from 1 on) has started or ended; before that its times are invalid. The
   /// device may write the end first: an execution has ended when both times are written.
-  [[nodiscard]] bool started(std::uint32_t op, std::uint64_t n) const;
-  [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const;
-  [[nodiscard]] std::uint64_t start_ns(std::uint32_t op, std::uint64_t n) const;
-  [[nodiscard]] std::uint64_t end_ns(std::uint32_t op, std::uint64_t n) const;
+  [[nodiscard]] bool started(std::uint32_t op, std::uint64_t n) const {
+    return std::atomic_ref(slot(op, n).started).load(std::memory_order_acquire) == n;
+  }
+  [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const {
+    return started(op, n) &&
+           std::atomic_ref(slot(op, n).ended).load(std::memory_order_acquire) == n;
+  }
+  [[nodiscard]] std::uint64_t start_ns(std::uint32_t op, std::uint64_t n) const {
+    return std::atomic_ref(slot(op, n).start_ns).load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t end_ns(std::uint32_t op, std::uint64_t n) const {
+    return std::atomic_ref(slot(op, n).end_ns).load(std::memory_order_relaxed);
+  }
 
  private:
   explicit RecordRing(const Driver& driver) : driver_(driver) {}
-  [[nodiscard]] RecordSlot& slot(std::uint32_t op, std::uint64_t n) const;
+  [[nodiscard]] RecordSlot& slot(std::uint32_t op, std::uint64_t n) const {
+    return host_[std::uint64_t{op} * kSlots + ((n - 1) & (kSlots - 1))];
+  }
 
   const Driver& driver_;
   RecordSlot* host_ = nullptr;

@@ -1,5 +1,10 @@
 #include "capture/record/host/host_event.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -29,6 +34,14 @@ bool bound(MarkEvent& event) noexcept { return cut(event.name); }
 bool bound(NodeCopyEvent&) noexcept { return false; }
 bool bound(StreamValueEvent&) noexcept { return false; }
 
+std::atomic<std::uint32_t> generation{1};
+
+struct Remembered {
+  std::uint64_t thread = 0;
+  std::uint32_t generation = 0;
+};
+thread_local Remembered remembered;
+
 }  // namespace
 
 void HostEventQueue::push(HostEvent&& event) noexcept {
@@ -36,5 +49,15 @@ void HostEventQueue::push(HostEvent&& event) noexcept {
   if (was_cut) cut_.fetch_add(1, std::memory_order_relaxed);
   if (!events_.push(std::move(event))) dropped_.fetch_add(1, std::memory_order_relaxed);
 }
+
+std::uint64_t host_thread_id() noexcept {
+  const std::uint32_t now = generation.load(std::memory_order_relaxed);
+  if (remembered.generation != now) {
+    remembered = {static_cast<std::uint64_t>(::syscall(SYS_gettid)), now};
+  }
+  return remembered.thread;
+}
+
+void forget_host_threads() noexcept { generation.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace bubblesim::capture
