@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,26 +85,21 @@ std::vector<observe::FillerMode> modes_of(const AdviseArguments& arguments) {
 CheckedResult<void> apply_options(const AdviseArguments& arguments, const CLI::App& command,
                                   const policy::Registry& registry, advise::Question& question) {
   Errors faults;
+  const auto read_span = [&](const char* option, const std::string& text, Duration least,
+                             const char* expected) {
+    const auto span = parse_duration(text);
+    if (span && *span >= least) return *span;
+    faults.push_back({option, {}, span ? "found " + text + ", expected " + expected
+                                       : span.error().message});
+    return least;
+  };
   if (command.count("--keep") > 0) question.limits.keep = arguments.keep;
   if (!arguments.p95.empty()) {
-    const auto p95 = parse_duration(arguments.p95);
-    if (!p95 || *p95 <= Duration{}) {
-      faults.push_back({"--p95", {}, p95 ? "found " + arguments.p95 + ", expected more than 0s"
-                                         : p95.error().message});
-    } else {
-      question.limits.p95 = *p95;
-    }
+    question.limits.p95 = read_span("--p95", arguments.p95, Duration{1}, "more than 0s");
   }
   if (!arguments.slo.empty()) question.limits.slo = advise::read_slo(arguments.slo, faults);
   if (command.count("--budget") > 0) {
-    const auto budget = parse_duration(arguments.budget);
-    if (!budget || *budget < kLeastBudget) {
-      faults.push_back({"--budget", {}, budget ? "found " + arguments.budget + ", expected at "
-                                                                               "least 10ms"
-                                               : budget.error().message});
-    } else {
-      question.budget = *budget;
-    }
+    question.budget = read_span("--budget", arguments.budget, kLeastBudget, "at least 10ms");
   }
   if (command.count("--can") > 0) {
     question.system.can = advise::read_features(split_list(arguments.can), {"--can", {}, {}},
@@ -192,7 +186,6 @@ void add_output_options(CLI::App& command, AdviseArguments& arguments) {
 }
 
 void add_time_options(CLI::App& command, RunArguments& job) {
-  command.add_option("--filler", job.quick.filler, "The same as FILLER");
   command.add_option("--filler-memory", job.quick.filler_memory,
                      "Without QUESTION: device memory that the filler holds, such as 4GB (default: "
                      "not known)");
@@ -251,8 +244,6 @@ void add_advise_options(CLI::App& command, AdviseArguments& arguments) {
   command.add_option("QUESTION|TRAINING", arguments.job.config,
                      "Question (JSON; configs/README.md); with FILLER: traces of the training "
                      "job, a file or a folder");
-  command.add_option("FILLER", arguments.job.second_path,
-                     "Trace of one pass of the inference service");
   add_job_options(command, arguments.job);
   add_time_options(command, arguments.job);
   add_question_options(command, arguments);
@@ -321,13 +312,6 @@ void tell_plan(const advise::SearchPlan& plan) {
              format_duration(plan.length));
 }
 
-// Both modes have an answer: "advice.json" becomes "advice-online.json".
-std::string config_of_mode(const std::string& config, const std::string& mode) {
-  const std::filesystem::path path(config);
-  const std::string name = path.stem().string() + "-" + mode + path.extension().string();
-  return (path.parent_path() / name).string();
-}
-
 struct Answered {
   std::vector<advise::Advice> advices;
   std::vector<std::string> files;
@@ -370,7 +354,7 @@ CheckedResult<void> answer_all(const std::vector<advise::Question>& questions,
     progress.clear();
     const std::string& asked = arguments.config;
     const bool one = questions.size() == 1 || asked.empty();
-    const std::string file = one ? asked : config_of_mode(asked, question.name);
+    const std::string file = one ? asked : path_of_mode(asked, question.name);
     answered.advices.push_back(std::move(advice));
     answered.files.push_back(file);
     if (signals.count() > 0) break;
@@ -452,8 +436,8 @@ void add_advise_command(CLI::App& parser, AppContext& context) {
       "that nothing could keep; 130 stopped by Ctrl-C or SIGTERM, with the best so far.");
   add_advise_options(*command, *arguments);
   context.outputs.writes(*command, "--config", [](const std::string& value) {
-    return std::vector<std::string>{value, config_of_mode(value, "offline"),
-                                    config_of_mode(value, "online")};
+    return std::vector<std::string>{value, path_of_mode(value, "offline"),
+                                    path_of_mode(value, "online")};
   });
   context.outputs.writes(*command, "--html");
   command->callback([arguments, command, &context] {

@@ -122,6 +122,8 @@ Result<void> check_config(const RunArguments& arguments) {
 }  // namespace
 
 void add_job_options(CLI::App& command, RunArguments& arguments) {
+  command.add_option("FILLER", arguments.second_path,
+                     "Trace of one pass of the inference service");
   auto* training = command.add_option("--training", arguments.quick.training,
                                       "The same as TRAINING; may be several files");
   auto* model = command
@@ -136,16 +138,14 @@ void add_job_options(CLI::App& command, RunArguments& arguments) {
                                      "what they run on");
   model->needs(plan)->needs(cluster);
   plan->needs(model);
+  command.add_option("--filler", arguments.quick.filler, "The same as FILLER");
 }
 
 void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   command.add_option("CONFIG|TRAINING", arguments.config,
                      "Run config (JSON; configs/README.md); with FILLER: traces of the training "
                      "job, a file or a folder");
-  command.add_option("FILLER", arguments.second_path,
-                     "Trace of one pass of the inference service");
   add_job_options(command, arguments);
-  command.add_option("--filler", arguments.quick.filler, "The same as FILLER");
   command.add_option("--policy", arguments.quick.policies,
                      "Policies to compare, comma-separated, or all; NAME:PARAMETER=VALUE sets a "
                      "parameter (default: the config's, else "
@@ -329,10 +329,10 @@ std::string timeline_policy(const RunArguments& arguments, const run::RunConfig&
   return config.policies.back().name;
 }
 
-std::string online_timeline(const std::string& timeline) {
-  const std::filesystem::path path(timeline);
-  return (path.parent_path() / (path.stem().string() + "-online" + path.extension().string()))
-      .string();
+std::string path_of_mode(const std::string& file, const std::string& mode) {
+  const std::filesystem::path path(file);
+  const std::string name = path.stem().string() + "-" + mode + path.extension().string();
+  return (path.parent_path() / name).string();
 }
 
 std::string timeline_path(const RunArguments& arguments, const run::RunConfig& config) {

@@ -96,7 +96,7 @@ struct RunArguments {
   bool wide = false;     ///< all columns of the table
 };
 
-/// Declares the options --training, --synth-model, --plan and --cluster.
+/// Declares FILLER and the options --training, --synth-model, --plan, --cluster and --filler.
 void add_job_options(CLI::App& command, RunArguments& arguments);
 /// Declares every option of the command `run`.
 void add_run_arguments(CLI::App& command, RunArguments& arguments);
@@ -124,9 +124,11 @@ struct ConfigPlace {
 /// last.
 [[nodiscard]] std::string timeline_policy(const RunArguments& arguments,
                                           const run::RunConfig& config);
-/// The path of the online run's timeline: `path` with a mark in the file's name, since both modes
-/// of a quick run write one.
-[[nodiscard]] std::string online_timeline(const std::string& path);
+/// "out/advice.json" as "out/advice-online.json": where both modes write a file.
+[[nodiscard]] std::string path_of_mode(const std::string& path, const std::string& mode);
+[[nodiscard]] inline std::string online_timeline(const std::string& path) {
+  return path_of_mode(path, "online");
+}
 [[nodiscard]] std::string timeline_path(const RunArguments& arguments,
                                         const run::RunConfig& config);
 
