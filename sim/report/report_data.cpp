@@ -32,20 +32,12 @@ struct ReportSource {
 };
 
 /// The index of a text in a list; it is added if it is not there.
-[[nodiscard]] std::uint32_t place_in(std::vector<std::string>& list, const std::string& text);
-
-/// Runs, failures, counters, hosts and versions; the sweeps' names.
-[[nodiscard]] Result<ReportSource> read_store(store::ResultsStore& store,
-                                              const ReportOptions& options, ReportData& data);
-
-/// Axes of every sweep, policies, fillers, points.
-void add_points(ReportSource& source, ReportData& data);
-
-/// Adds the parts of every sweep.
-void add_fronts(ReportData& data);
-void add_curves(ReportData& data);
-[[nodiscard]] Result<void> add_comparisons(store::ResultsStore& store, const ReportOptions& options,
-                                           ReportData& data);
+std::uint32_t place_in(std::vector<std::string>& list, const std::string& text) {
+  const auto found = std::find(list.begin(), list.end(), text);
+  if (found != list.end()) return static_cast<std::uint32_t>(found - list.begin());
+  list.push_back(text);
+  return static_cast<std::uint32_t>(list.size() - 1);
+}
 
 class StoreReading {
  public:
@@ -194,13 +186,7 @@ class StoreReading {
   std::vector<std::string> first_seen_;
 };
 
-std::uint32_t place_in(std::vector<std::string>& list, const std::string& text) {
-  const auto found = std::find(list.begin(), list.end(), text);
-  if (found != list.end()) return static_cast<std::uint32_t>(found - list.begin());
-  list.push_back(text);
-  return static_cast<std::uint32_t>(list.size() - 1);
-}
-
+/// Runs, failures, counters, hosts and versions; the sweeps' names.
 Result<ReportSource> read_store(store::ResultsStore& store, const ReportOptions& options,
                                 ReportData& data) {
   StoreReading reading(options.filter, data);
@@ -311,6 +297,7 @@ class Points {
   std::vector<std::vector<const PageRow*>> rows_;  // by point
 };
 
+/// Axes of every sweep, policies, fillers, points.
 void add_points(ReportSource& source, ReportData& data) {
   for (std::uint32_t sweep = 0; sweep < data.sweeps.size(); ++sweep) {
     data.sweeps[sweep].axes = axes_of(settings_of_sweep(source, data, sweep));
