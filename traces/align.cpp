@@ -1,7 +1,6 @@
 #include "traces/align.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>

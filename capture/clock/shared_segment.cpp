@@ -10,7 +10,6 @@
 #include <boost/interprocess/shared_memory_object.hpp>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
-#include <initializer_list>
 
 namespace bubblesim::capture {
 

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +18,6 @@
 #include "capture/rig/worker_process.hpp"
 #include "capture/substrate/mps_daemon.hpp"
 #include "capture/substrate/process_environment.hpp"
-#include "sim/base/units.hpp"
 
 namespace bubblesim::capture {
 namespace {

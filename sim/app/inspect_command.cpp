@@ -14,7 +14,6 @@
 #include "sim/app/shared/command.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/json.hpp"
-#include "sim/base/output_file.hpp"
 #include "sim/report/view/timeline_view.hpp"
 #include "sim/report/view/view_picture.hpp"
 #include "sim/text/text_table.hpp"

@@ -14,7 +14,6 @@
 #include "sim/app/shared/gpu_place.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/app/shared/run_arguments.hpp"
-#include "sim/base/output_file.hpp"
 #include "sim/measure/measure.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/summary.hpp"

@@ -6,7 +6,6 @@
 
 #include "sim/app/shared/app.hpp"
 #include "sim/app/shared/command.hpp"
-#include "sim/base/output_file.hpp"
 #include "sim/plugin/policy_project.hpp"
 
 namespace bubblesim::app {

@@ -9,7 +9,6 @@
 #include "sim/app/shared/app.hpp"
 #include "sim/app/shared/command.hpp"
 #include "sim/base/json.hpp"
-#include "sim/base/output_file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/synth/find_job.hpp"

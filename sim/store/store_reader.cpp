@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
 
 #include "sim/base/json.hpp"
 #include "sim/store/run_record.hpp"

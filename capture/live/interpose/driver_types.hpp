@@ -3,7 +3,6 @@
 // 11.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace bubblesim::capture::interpose {

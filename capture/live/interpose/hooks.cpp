@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <array>
-
 // Visible in this declaration as in the definition: a hidden declaration would hide the definition.
 #define BUBBLESIM_DECLARE(symbol, params) \
   extern "C" __attribute__((visibility("default"))) CuResult symbol params noexcept;

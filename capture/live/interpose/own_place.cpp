@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "capture/clock/process_mark.hpp"
 #include "capture/clock/shared_segment.hpp"
 #include "capture/gate/gate_segment.hpp"

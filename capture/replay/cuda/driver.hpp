@@ -1,7 +1,6 @@
 // The functions of CUDA's driver that the device calls, found at run time: nothing is linked.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "capture/replay/cuda/driver_abi.hpp"

@@ -1,7 +1,6 @@
 #include "capture/replay/cuda/residency.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace bubblesim::capture::cuda {

@@ -4,9 +4,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "capture/clock/host_clock.hpp"

@@ -51,8 +51,6 @@ template <class T>
 
 // Tables for pandas: a list of columns (name, kind, values, missing).
 
-namespace py = pybind11;
-
 /// kind "number": float64, NaN for a missing value; "integer": int64, and a bool array of the
 /// missing ones or None; "text": a list of str or None.
 [[nodiscard]] py::tuple number_column(const std::string& name, std::vector<double> values);

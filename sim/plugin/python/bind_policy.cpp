@@ -118,8 +118,6 @@ namespace {
 
 // The class Placer, and what it is told. sim/policy/placement.hpp says what each member means.
 
-using namespace policy;
-
 /// The base class in Python.
 struct BasePlacer {};
 
@@ -216,8 +214,6 @@ namespace {
 
 // Declarations of parameters, and register(): the module keeps what was registered in its
 // attribute `registered`, a dict by name, in order.
-
-using namespace policy;
 
 py::object to_python(const Value& value) {
   struct Converted {

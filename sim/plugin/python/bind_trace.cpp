@@ -109,8 +109,6 @@ py::dtype shape_type() {
       sizeof(LaunchShape));
 }
 
-using namespace traces;
-
 /// A rank of a trace that lives as long as one of its ranks does.
 struct Rank {
   std::shared_ptr<const run::LoadedTrace> trace;  // shared: by the trace and its ranks
