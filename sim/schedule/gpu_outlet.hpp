@@ -5,16 +5,20 @@
 // done, kernels reach memory as before it; the link's other work is not slowed.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <vector>
 
+#include "sim/base/check.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/gpu/gpu.hpp"
 #include "sim/policy/gate_terms.hpp"
 #include "sim/policy/session/outlet.hpp"
+#include "sim/schedule/gpu_plan.hpp"
 #include "sim/schedule/method_timer.hpp"
 #include "sim/workload/program_run.hpp"
 
@@ -38,25 +42,78 @@ class GpuOutlet final : public policy::Outlet {
 
   /// Attaches runs in order of policy clients; null: a refused client. 0 bytes: not known.
   void attach(workload::ProgramRun* run, Bytes memory, Bytes resident,
-              const policy::GateTerms& terms);
+              const policy::GateTerms& terms) {
+    clients_.push_back({run, memory, terms});
+    place_memory(clients_.back(), resident);
+  }
   [[nodiscard]] const policy::GateTerms& terms(std::size_t client) const {
     return clients_[client].terms;
   }
-  [[nodiscard]] std::size_t client_of(const workload::ProgramRun& run) const;
+  [[nodiscard]] std::size_t client_of(const workload::ProgramRun& run) const {
+    for (std::size_t i = 0; i < clients_.size(); ++i) {
+      if (clients_[i].run == &run) return i;
+    }
+    BUBBLESIM_CHECK(false, "a run that was not attached");
+    return 0;
+  }
 
-  void admit(const policy::LaunchInfo& launch, policy::Waiter waiter,
-             const std::optional<policy::LaunchForm>& form) override;
+  /// The thread is inside its call, and goes on when the driver returns the verdict.
+  void admit(const policy::LaunchInfo& launch, policy::Waiter,
+             const std::optional<policy::LaunchForm>& form) override {
+    if (form) clients_[launch.client.index()].run->reshape(*form);
+  }
   void release(const policy::HeldLaunch& launch, const std::optional<policy::LaunchForm>& form,
-               policy::Instant now) override;
-  policy::Refusal cap(ClientId client, std::uint32_t percentage) override;
-  policy::Refusal prioritise(ClientId client, std::int32_t priority) override;
-  policy::Refusal slice(ClientId client, Duration slice) override;
-  policy::Refusal preempt(ClientId client, policy::Preemption how) override;
-  policy::Refusal proceed(ClientId client) override;
+               policy::Instant now) override {
+    const policy::GateSleep& sleep = terms(launch.info.client.index()).sleep;
+    if (sleep.wake == Duration{} || now - launch.since <= sleep.spin) {
+      return go_on(launch, form, kSimStart + now);
+    }
+    // All clients of a gate have its terms, so that who is let go first is awake first.
+    sleepers_.push_back({kSimStart + now + sleep.wake, launch, form});
+    if (sleepers_.size() == 1) engine_.schedule(wake_timer_.entity, sleepers_.front().due);
+  }
+  policy::Refusal cap(ClientId client, std::uint32_t percentage) override {
+    gpu_.set_sm_cap(gpu_client_of(client), sm_cap(percentage, gpu_.spec()));
+    return {};
+  }
+  policy::Refusal prioritise(ClientId client, std::int32_t priority) override {
+    gpu_.set_priority(gpu_client_of(client), priority);
+    return {};
+  }
+  policy::Refusal slice(ClientId client, Duration slice) override {
+    gpu_.set_slice(gpu_client_of(client), slice);
+    return {};
+  }
+  policy::Refusal preempt(ClientId client, policy::Preemption how) override {
+    gpu_.preempt(gpu_client_of(client), how);
+    return {};
+  }
+  policy::Refusal proceed(ClientId client) override {
+    gpu_.proceed(gpu_client_of(client));
+    return {};
+  }
   policy::Refusal reshape(ClientId, const policy::LaunchForm&) override { return {}; }
-  policy::Refusal move_memory(ClientId client, Bytes resident, Bytes moved) override;
-  policy::Refusal set_asking(ClientId client, bool asks) override;
-  void arm_tick(std::optional<policy::Instant> next, policy::Instant now) override;
+  policy::Refusal move_memory(ClientId client, Bytes resident, Bytes moved) override {
+    const double host = gpu_.spec().host_bandwidth.value;
+    const double nanoseconds = host > 0 ? static_cast<double>(moved.value) / host * 1e9 : 0;
+    const SimTime begin = moves_.empty() ? engine_.now() : moves_.back().due;
+    const SimTime due = begin + Duration{std::llround(nanoseconds)};
+    moves_.push_back({due, client.index(), resident});
+    if (moves_.size() == 1) engine_.schedule(moves_timer_.entity, due);
+    return {};
+  }
+  policy::Refusal set_asking(ClientId client, bool asks) override {
+    clients_[client.index()].terms.asks = asks;
+    return {};
+  }
+  void arm_tick(std::optional<policy::Instant> next, policy::Instant now) override {
+    if (!next) {
+      engine_.cancel(ticks_);
+      return;
+    }
+    const SimTime due = kSimStart + std::max(*next, now);
+    if (engine_.due(ticks_) != due) engine_.schedule(ticks_, due);
+  }
   void end() override { engine_.stop(); }
 
  private:
@@ -80,11 +137,36 @@ class GpuOutlet final : public policy::Outlet {
   [[nodiscard]] ClientId gpu_client_of(ClientId client) const {
     return clients_[client.index()].run->client();
   }
-  void go_on(const policy::HeldLaunch& launch, const std::optional<policy::LaunchForm>& form,
-             SimTime now);
-  void wake(SimTime now);
-  void end_moves(SimTime now);
-  static void place_memory(const Client& client, Bytes resident);
+  void go_on(const policy::HeldLaunch& launch,
+             const std::optional<policy::LaunchForm>& form, SimTime time) {
+    if (holds_ != nullptr) {
+      holds_->on_hold_ended(launch.info.client, kSimStart + launch.since, time);
+    }
+    workload::ProgramRun& run = *clients_[launch.info.client.index()].run;
+    if (form) run.reshape(*form);
+    run.resume(static_cast<std::uint32_t>(launch.waiter), time);
+  }
+  /// A thread that goes on may ask, and others be let go, before this returns.
+  void wake(SimTime now) {
+    while (!sleepers_.empty() && sleepers_.front().due <= now) {
+      const Sleeper awake = sleepers_.front();
+      sleepers_.pop_front();
+      go_on(awake.launch, awake.form, now);
+    }
+    if (!sleepers_.empty()) engine_.schedule(wake_timer_.entity, sleepers_.front().due);
+  }
+  void end_moves(SimTime now) {
+    while (!moves_.empty() && moves_.front().due <= now) {
+      place_memory(clients_[moves_.front().client], moves_.front().resident);
+      moves_.pop_front();
+    }
+    if (!moves_.empty()) engine_.schedule(moves_timer_.entity, moves_.front().due);
+  }
+  static void place_memory(const Client& client, Bytes resident) {
+    if (client.run == nullptr || client.memory == Bytes{}) return;
+    client.run->set_remote_share(1 - static_cast<double>(resident.value) /
+                                         static_cast<double>(client.memory.value));
+  }
 
   engine::Engine& engine_;
   gpu::Gpu& gpu_;
