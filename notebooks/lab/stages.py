@@ -30,10 +30,11 @@ COLUMNS = ("gpu", "run", "stage", "model", "tp", "max_num_seqs", "max_num_batche
            "throughput_requests_per_sec", "e2e_mean_ms", "e2e_p99_ms", "ttft_mean_ms",
            "itl_mean_ms")
 BLOCK = 16
-# By what tables call them: the name that the driver reports, and bytes per second and direction of
-# the NVLink ports (NVIDIA H100 data sheet, SXM). Exchanges have no latency, since none was
-# measured: times between tokens of four GPUs are 7 to 10 % short.
-CHIPS = {"H100": ("NVIDIA H100 80GB HBM3", 450e9)}
+# By what tables call them: the name that the driver reports, and the NVLink ports of a server.
+# Bandwidth, each direction: NVIDIA H100 data sheet, SXM. Exchanges have no latency, since none was
+# measured: times between tokens of four GPUs are 6 to 10 % short.
+CHIPS = {"H100": ("NVIDIA H100 80GB HBM3", {"link_bytes_per_s": 450e9, "link_latency_ns": 0,
+                                            "fully_connected": True})}
 LEAST_SERVED = 0.98  # of what is asked for; a stage that serves less is overloaded
 AIMS = {"e2e_mean": 0.05, "e2e_p99": 0.08, "ttft_mean": 0.15, "itl_mean": 0.06}
 
@@ -67,7 +68,7 @@ class Stage:
         return out
 
 
-def chip_of(cells: Cells) -> tuple[str, float]:
+def chip_of(cells: Cells) -> tuple[str, dict[str, Any]]:
     name = cells.text("gpu")
     for chip, known in CHIPS.items():
         if chip in name:
@@ -88,7 +89,7 @@ def read_stage(cells: Cells) -> Stage:
                 "max_num_batched_tokens": whole("max_num_batched_tokens"), "block_size": BLOCK,
                 "prefix_caching": True, "async_scheduling": True}
     if settings["tensor"] > 1:
-        settings |= {"link_bytes_per_s": link, "link_latency_ns": 0}
+        settings |= link
     served = cells.needed("throughput_requests_per_sec") / rate
     overloaded = served < LEAST_SERVED or (cells.figure("fail") or 0) > 0
     return Stage(f"{cells.text('run')} {cells.text('stage')}", cells.role, settings, rate,

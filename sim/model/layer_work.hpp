@@ -73,10 +73,26 @@ struct Communication {
   double fused_bytes = 0;
 };
 
-/// An all-reduce of fewer bytes over the two GPUs of a server is one exchange, in which each reads
-/// the other's array (vLLM 0.19, CustomAllreduce.should_custom_ar, and cross_device_reduce_1stage
-/// at a world size of 2). More than two GPUs do so if all are connected; here they use rings.
-inline constexpr double kLeastRingBytes = 8.0 * (1 << 20);
+/// Whether NVLink joins every two GPUs of a server.
+enum class GpuMesh : std::uint8_t { kPartial, kFull };
+
+/// How the GPUs of a language-model server reduce an array.
+enum class ServerReduce : std::uint8_t {
+  kOneStage,   ///< each reads the arrays of all others
+  kTwoStages,  ///< each reduces a share of all arrays, then reads the shares of all others
+  kRing,
+};
+
+/// The choice of vLLM's CustomAllreduce (0.15 to 0.19; csrc/custom_all_reduce.cuh). Not simulated:
+/// symmetric memory, which on Hopper replaces rings and the two stages of eight GPUs; the fusion of
+/// a reduction with the norm after it (FlashInfer, by default from 0.16 on).
+[[nodiscard]] constexpr ServerReduce server_reduce(double bytes, std::uint32_t gpus, GpuMesh mesh) {
+  constexpr double kKiB = 1024;
+  const bool able = gpus == 2 || (mesh == GpuMesh::kFull && gpus % 2 == 0 && gpus <= 8);
+  if (!able || bytes >= 8192 * kKiB) return ServerReduce::kRing;
+  const bool one = gpus == 2 || bytes < (gpus == 4 ? 512 : 256) * kKiB;
+  return one ? ServerReduce::kOneStage : ServerReduce::kTwoStages;
+}
 
 using WorkItem = std::variant<KernelWork, Communication>;
 

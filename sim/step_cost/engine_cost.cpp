@@ -8,7 +8,6 @@
 #include "sim/base/check.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/hardware/constant_reader.hpp"
-#include "sim/model/layer_work.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
@@ -118,17 +117,22 @@ namespace {
 
 constexpr double kActivationBytes = 2;
 
+double link_us(const ServerLink& link, double bytes, double latencies) {
+  return 1e6 * (bytes / link.bandwidth.value + latencies * to_seconds(link.latency));
+}
+
 /// All-gather, or reduce-scatter.
 double half_ring_us(const ServerLink& link, double bytes, double ranks) {
-  if (ranks <= 1) return 0;
-  const double transfer = (ranks - 1) / ranks * bytes / link.bandwidth.value;
-  return 1e6 * (transfer + (ranks - 1) * to_seconds(link.latency));
+  return ranks <= 1 ? 0 : link_us(link, (ranks - 1) / ranks * bytes, ranks - 1);
 }
 
 /// An all-reduce over the GPUs that share a layer.
-double reduce_us(const ServerLink& link, double bytes, double ranks) {
-  if (ranks == 2 && bytes < model::kLeastRingBytes) {
-    return 1e6 * (bytes / link.bandwidth.value + to_seconds(link.latency));
+double reduce_us(const ServerLink& link, double bytes, std::uint32_t ranks) {
+  const double others = ranks - 1;
+  switch (model::server_reduce(bytes, ranks, link.mesh)) {
+    case model::ServerReduce::kOneStage: return link_us(link, others * bytes, 1);
+    case model::ServerReduce::kTwoStages: return link_us(link, 2 * others / ranks * bytes, 2);
+    case model::ServerReduce::kRing: break;
   }
   return 2 * half_ring_us(link, bytes, ranks);
 }

@@ -12,6 +12,7 @@
 #include "sim/base/quantities.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
+#include "sim/model/layer_work.hpp"
 #include "sim/model/model_spec.hpp"
 #include "sim/serving/scheduler_spec.hpp"
 #include "sim/serving/step.hpp"
@@ -76,10 +77,11 @@ struct EngineSpec {
 [[nodiscard]] CheckedResult<EngineSpec> find_engine(std::string_view name,
                                                     const std::string& folder);
 
-/// The link of every GPU of the server to its neighbour, each direction.
+/// The link of every GPU of the server to the others, each direction.
 struct ServerLink {
   BytesPerSecond bandwidth;
   Duration latency{};
+  model::GpuMesh mesh = model::GpuMesh::kPartial;
 };
 
 struct ServerLayout {
@@ -98,13 +100,13 @@ struct ServerLayout {
 /// in a group whose members have `group_tokens` together. Rings, as in NCCL:
 ///   all-reduce over n: 2 (n-1)/n of the bytes over the link, and 2 (n-1) latencies;
 ///   all-gather and reduce-scatter: half of it;
-/// but an all-reduce over two GPUs below model::kLeastRingBytes is one exchange: the bytes over the
-/// link, and one latency. With tensor > 1, activations (2 bytes) are all-reduced after the
-/// embedding, after attention and after the feed-forward part of each block, and logits gathered
-/// (vLLM's RowParallelLinear, VocabParallelEmbedding, LogitsProcessor). With experts over several
-/// GPUs, each mixture gathers the tokens of all, and reduces and scatters the results (vLLM's
-/// default all2all_backend, allgather_reducescatter); the tensor ranks of one of several members
-/// then gather its tokens.
+/// but by model::server_reduce an all-reduce may have one stage, n-1 times the bytes and one
+/// latency, or two, a ring's bytes and two latencies. With tensor > 1, activations (2 bytes) are
+/// all-reduced after the embedding, after attention and after the feed-forward part of each block,
+/// and logits gathered (vLLM's RowParallelLinear, VocabParallelEmbedding, LogitsProcessor). With
+/// experts over several GPUs, each mixture gathers the tokens of all, and reduces and scatters the
+/// results (vLLM's default all2all_backend, allgather_reducescatter); the tensor ranks of one of
+/// several members then gather its tokens.
 [[nodiscard]] double exchange_us(const model::TransformerSpec& model, const ServerLayout& layout,
                                  double tokens, double group_tokens, double sequences);
 

@@ -371,9 +371,11 @@ ServerExchanges::Meeting ServerExchanges::meeting(const model::Communication& wh
   const auto [place, fresh] = planned_.try_emplace({kind, bytes});
   Planned& planned = place->second;
   if (fresh) {
-    // Each of two GPUs reads the other's array: a gather of both.
+    // Each of two GPUs reads the other's array: a gather of both. Among more GPUs, NCCL's constants
+    // say nothing of vLLM's kernels.
     const bool direct = kind == network::CollectivePattern::kAllReduce && group_.size() == 2 &&
-                        what.bytes < model::kLeastRingBytes;
+                        model::server_reduce(what.bytes, 2, model::GpuMesh::kPartial) ==
+                            model::ServerReduce::kOneStage;
     planned.transfer =
         direct ? topology_.plan(network::CollectivePattern::kAllGather, Bytes{2 * bytes}, group_)
                : topology_.plan(kind, Bytes{bytes}, group_);

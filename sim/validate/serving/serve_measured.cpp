@@ -397,6 +397,8 @@ step_cost::ServerLayout read_layout(ObjectReader& object) {
   out.link.bandwidth = {object.number("link_bytes_per_s", {0, 1e18}, 0)};
   out.link.latency =
       Duration(object.integer<std::int64_t>("link_latency_ns", {0, 1'000'000'000'000}, 0));
+  out.link.mesh =
+      object.flag("fully_connected", false) ? model::GpuMesh::kFull : model::GpuMesh::kPartial;
   return out;
 }
 

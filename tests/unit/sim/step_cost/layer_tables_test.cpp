@@ -408,6 +408,27 @@ TEST(Exchanges, OfTwoTensorRanksAreOneReadOfTheOther) {
   EXPECT_NEAR(reduces(65536), 5 * (8388.608 + 2), 1e-6);
 }
 
+TEST(Exchanges, OfConnectedTensorRanksHaveOneStageOrTwo) {
+  // Five all-reduces of 128 B a token; logits of no sequence: a latency less than ranks.
+  const auto reduce = [](std::uint32_t ranks, double tokens) {
+    ServerLayout layout = layout_of(ranks, 1, false);
+    layout.link.mesh = model::GpuMesh::kFull;
+    const double all = exchange_us(test::small_model(), layout, tokens, tokens, 0);
+    return (all - (ranks - 1)) / 5;
+  };
+  // Each reads three arrays of 4095 x 128 B; from 512 KiB on, twice 3/4 of one.
+  EXPECT_NEAR(reduce(4, 4095), 1572.48 + 1, 1e-6);
+  EXPECT_NEAR(reduce(4, 4096), 786.432 + 2, 1e-6);
+  EXPECT_NEAR(reduce(4, 65535), 12582.72 + 2, 1e-6);
+  EXPECT_NEAR(reduce(4, 65536), 12582.912 + 6, 1e-6);  // 8 MiB, on a ring
+  // Seven arrays of 2047 x 128 B; from 256 KiB on, twice 7/8 of one.
+  EXPECT_NEAR(reduce(8, 2047), 1834.112 + 1, 1e-6);
+  EXPECT_NEAR(reduce(8, 2048), 458.752 + 2, 1e-6);
+  EXPECT_NEAR(reduce(6, 2048), 436.906667 + 2, 1e-6);
+  EXPECT_NEAR(reduce(3, 8), 1.365333 + 4, 1e-6);       // the kernels know even numbers up to 8
+  EXPECT_NEAR(reduce(16, 8), 1.92 + 30, 1e-6);
+}
+
 TEST(Exchanges, OfExpertsGatherAndScatterTheTokensOfTheGroup) {
   model::TransformerSpec model = test::small_model();
   model.mixture = model::MixtureSpec{8, 2, 32, 0, 0, 1};
