@@ -21,10 +21,9 @@ void pad_together(std::vector<Batch>& batches, const CaptureSizes& sizes) {
   const std::uint32_t tokens = std::ranges::max_element(batches, {}, &Batch::tokens)->tokens;
   const std::uint32_t padded =
       std::ranges::max_element(batches, {}, &Batch::padded_tokens)->padded_tokens;
-  const bool graphs = fits_graph(tokens, sizes);
   for (Batch& batch : batches) {
-    batch.padded_tokens = graphs ? padded : batch.tokens;
-    batch.in_graph = graphs && batch.decodes_only();
+    batch.graphs = graphs_of(tokens, batch.decodes_only(), sizes);
+    batch.padded_tokens = batch.graphs == StepGraphs::kNone ? batch.tokens : padded;
   }
 }
 
@@ -66,8 +65,9 @@ constexpr std::uint32_t kLargestGraph = 512;
 
 }  // namespace
 
-bool fits_graph(std::uint32_t tokens, const CaptureSizes& sizes) {
-  return !sizes.empty() && tokens <= sizes.back();
+StepGraphs graphs_of(std::uint32_t tokens, bool decodes_only, const CaptureSizes& sizes) {
+  if (sizes.empty() || tokens > sizes.back()) return StepGraphs::kNone;
+  return decodes_only ? StepGraphs::kWhole : StepGraphs::kPieces;
 }
 
 std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes) {
@@ -103,7 +103,7 @@ void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Ba
     }
   }
   batch.padded_tokens = batch.group_tokens = padded_tokens(batch.tokens, sizes);
-  batch.in_graph = batch.decodes_only() && fits_graph(batch.tokens, sizes);
+  batch.graphs = graphs_of(batch.tokens, batch.decodes_only(), sizes);
 }
 
 Batch idle_batch() {

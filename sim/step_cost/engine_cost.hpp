@@ -28,8 +28,16 @@ using CaptureSizes = std::vector<std::uint32_t>;
 /// drafts), at most 512 and at most a step's limit.
 [[nodiscard]] CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler);
 
-/// Whether a step of `tokens` fits a captured graph.
-[[nodiscard]] bool fits_graph(std::uint32_t tokens, const CaptureSizes& sizes);
+/// What of a step's kernels one call launches (vLLM's default, CUDAGraphMode.FULL_AND_PIECEWISE).
+enum class StepGraphs : std::uint8_t {
+  kNone,
+  kPieces,  ///< those between two attentions; an attention's own are launched one by one
+  kWhole,
+};
+
+/// Of a step of `tokens`: all in one if it fits a captured graph and each sequence has one token.
+[[nodiscard]] StepGraphs graphs_of(std::uint32_t tokens, bool decodes_only,
+                                   const CaptureSizes& sizes);
 
 /// Tokens that a step of `tokens` computes, padding to its captured graph included.
 [[nodiscard]] std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes);
@@ -46,7 +54,7 @@ struct Batch {
   std::uint32_t group_tokens = 0;   ///< padded, over all members of its group; without a group, its
                                     ///< own
   std::uint32_t sequences = 0;      ///< rows of the logits, unfinished prompts included
-  bool in_graph = false;            ///< all kernels are one CUDA graph
+  StepGraphs graphs = StepGraphs::kNone;
   std::vector<PromptChunk> chunks;  ///< of more than one token
   std::vector<std::uint32_t> decodes;  ///< tokens that a single token attends to, itself included
 

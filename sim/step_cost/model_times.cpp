@@ -46,10 +46,10 @@ double ModelTimes::batch_us(const Batch& batch) {
   sums.tokens = batch.padded_tokens;
   sums.rows = batch.sequences + filling;
   sums.group_tokens = batch.group_tokens;
-  return sums_us(sums, batch.in_graph);
+  return sums_us(sums, batch.graphs);
 }
 
-double ModelTimes::sums_us(const model::IterationSums& sums, bool in_graph) const {
+double ModelTimes::sums_us(const model::IterationSums& sums, StepGraphs graphs) const {
   const auto work = model::summed_iteration_work(model_, split_, precision_, sums);
   BUBBLESIM_CHECK(work.has_value(), "a step whose work cannot be made");
   std::vector<double> layer_us(work->kinds.size(), 0);
@@ -67,7 +67,18 @@ double ModelTimes::sums_us(const model::IterationSums& sums, bool in_graph) cons
     operations += work->kinds[kind].forward.size();
   }
   const double gaps = static_cast<double>(std::max<std::size_t>(operations, 1) - 1);
-  return sum + gaps * 1e6 * to_seconds(in_graph ? gap_in_graph(gpu_) : gpu_.stream_gap);
+  // Before each kernel of an attention, and before the piece after them.
+  const double apart = graphs == StepGraphs::kNone    ? gaps
+                       : graphs == StepGraphs::kWhole ? 0
+                                                      : attention_gaps(sums);
+  return sum + 1e6 * (apart * to_seconds(gpu_.stream_gap) +
+                      (gaps - apart) * to_seconds(gap_in_graph(gpu_)));
+}
+
+double ModelTimes::attention_gaps(const model::IterationSums& sums) const {
+  const auto& transformer = std::get<model::TransformerSpec>(model_.network);
+  const auto kernels = model::attention_work(model_, split_, precision_, sums).size();
+  return static_cast<double>(transformer.layers) * static_cast<double>(kernels + 1);
 }
 
 double ModelTimes::experts_us(double) { return 0; }
@@ -153,9 +164,9 @@ RecordedTimes::RecordedTimes(const ModelTimes& model, const RecordedSteps& steps
   for (const RecordedStep& step : steps.steps) {
     const model::IterationSums sums = iteration_sums(step, sizes, members);
     Mean& mean = means[sums.prompts.sequences > 0 ? 1 : 0][static_cast<double>(sums.tokens)];
-    const bool in_graph = sums.prompts.sequences == 0 &&
-                          fits_graph(static_cast<std::uint32_t>(sums.tokens), sizes);
-    const double factor = step.kernels_us / model_.sums_us(sums, in_graph);
+    const StepGraphs graphs = graphs_of(static_cast<std::uint32_t>(sums.tokens),
+                                        sums.prompts.sequences == 0, sizes);
+    const double factor = step.kernels_us / model_.sums_us(sums, graphs);
     if (factor < kLeastFactor || factor > kMostFactor) ++far_;
     mean.logs += std::log(factor);
     mean.count += 1;

@@ -33,10 +33,12 @@ class ModelTimes final : public KernelTimes {
   [[nodiscard]] double batch_us(const Batch& batch) override;
   [[nodiscard]] double experts_us(double group_tokens) override;
   void add_counters(CounterSet& counters) const override;
-  /// Microseconds of a batch with these sums, launched as a graph or kernel by kernel.
-  [[nodiscard]] double sums_us(const model::IterationSums& sums, bool in_graph) const;
+  /// Microseconds of a batch with these sums.
+  [[nodiscard]] double sums_us(const model::IterationSums& sums, StepGraphs graphs) const;
 
  private:
+  [[nodiscard]] double attention_gaps(const model::IterationSums& sums) const;
+
   const model::ModelSpec& model_;
   model::Split split_;
   const hardware::GpuSpec& gpu_;

@@ -76,14 +76,18 @@ TEST_F(Corrected, MeetsWhatWasRecorded) {
   EXPECT_NEAR(times.batch_us(chunk), 150'000, 1e-6);
 }
 
-// Of 32 blocks of ten kernels, and of four others, each but the first follows 1 us sooner.
+// Of 32 blocks of ten kernels, and of four others, each but the first follows 1 us sooner; of
+// graphs between attentions all but each attention and the kernel after it.
 TEST_F(Corrected, KernelsOfAGraphFollowEachOtherSooner) {
   Batch step = decodes(8, 500);
-  EXPECT_TRUE(step.in_graph);
-  const double in_graph = model_us(step);
-  step.in_graph = false;
-  EXPECT_NEAR(model_us(step) - in_graph, 323, 1e-6);
-  EXPECT_FALSE(prompt(64, 0).in_graph);
+  EXPECT_EQ(step.graphs, StepGraphs::kWhole);
+  const double whole = model_us(step);
+  step.graphs = StepGraphs::kNone;
+  EXPECT_NEAR(model_us(step) - whole, 323, 1e-6);
+  step.graphs = StepGraphs::kPieces;
+  EXPECT_NEAR(model_us(step) - whole, 2 * 32, 1e-6);
+  EXPECT_EQ(prompt(64, 0).graphs, StepGraphs::kPieces);
+  EXPECT_EQ(prompt(2000, 0).graphs, StepGraphs::kNone);
 }
 
 TEST_F(Corrected, APaddedGraphIsMetToo) {
