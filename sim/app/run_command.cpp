@@ -156,7 +156,7 @@ struct RunOutputs {
   struct Timeline {
     std::string path;
     std::unique_ptr<observe::TimelineRecorder> recorder;
-    run::TimelineWindow window;
+    observe::TimelineWindow window;
   };
   std::vector<Timeline> timelines;  ///< written last, since each may be large
   report::TimelineView view;  ///< of runs with a folder
@@ -184,10 +184,9 @@ CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& 
   options.size = arguments.force ? run::Size::kAny : run::Size::kChecked;
   watch.begin_mode(loaded.config.name, options);
   BUBBLESIM_ASSIGN_OR_RETURN(const auto index, timeline_index(arguments, loaded.config));
-  const SimTime settled = kSimStart + loaded.config.warmup;
-  const run::TimelineWindow window{settled, settled + arguments.timeline_length};
+  const observe::TimelineWindow window{{}, arguments.timeline_length};
   auto timeline = std::make_unique<observe::TimelineRecorder>();
-  timeline->set_window(window.from, window.to);
+  timeline->set_window(window);
   if (!arguments.usage.empty()) options.usage_interval = arguments.usage_length;
   options.timeline_of = index;
   options.timeline = timeline.get();
@@ -351,9 +350,7 @@ Errors write_outputs(const RunArguments& arguments, RunOutputs& outputs) {
   for (const auto& [path, recorder, window] : outputs.timelines) {
     auto done = make_folder_of(path);
     if (done) {
-      const Duration later = recorder->delayed();
-      const auto chrome = run::timeline_to_chrome(  // borrows from the recorder
-          *recorder, {window.from + later, window.to + later});
+      const auto chrome = run::timeline_to_chrome(*recorder, window);  // borrows from the recorder
       done = traces::write_chrome_trace_file(path, chrome).map([](const auto&) {});
     }
     if (!done) faults.push_back(done.error());

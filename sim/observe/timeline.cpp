@@ -45,7 +45,7 @@ TrackId TimelineRecorder::add_track(GpuId gpu, std::string name) {
 void TimelineRecorder::add(const Slice& slice) {
   BUBBLESIM_DCHECK(slice.end >= slice.start, "slice ends before it starts");
   BUBBLESIM_DCHECK(slice.name.index() < names_.size(), "slice name was not interned");
-  if (slice.start < from_ || slice.end > to_) return;
+  if (!is_within(window_, slice.start, slice.end)) return;
   if (slices_.size() >= limits_.slices) {
     is_cut_ = true;
     counters_.add(kTimelineSlicesDropped);
@@ -56,7 +56,7 @@ void TimelineRecorder::add(const Slice& slice) {
 
 void TimelineRecorder::add(const CounterSample& sample) {
   BUBBLESIM_DCHECK(sample.track.index() < tracks_.size(), "sample of an unknown track");
-  if (sample.at < from_ || sample.at > to_) return;
+  if (!is_within(window_, sample.at, sample.at)) return;
   if (samples_.size() >= limits_.samples) {
     is_cut_ = true;
     counters_.add(kTimelineSamplesDropped);

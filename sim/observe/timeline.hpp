@@ -71,30 +71,32 @@ struct TimelineLimits {
   std::size_t samples = 1'000'000;  ///< 24 bytes each
 };
 
+/// A part of a recording, around the end of the warm-up.
+struct TimelineWindow {
+  Duration before = Duration::max();
+  Duration after = Duration::max();
+};
+
 class TimelineRecorder {
  public:
   explicit TimelineRecorder(const TimelineLimits& limits = {}) : limits_(limits) {}
 
-  /// Records only within [from, to]; the rest is omitted without being counted as dropped. Default:
-  /// everything.
-  void set_window(SimTime from, SimTime to) {
-    from_ = from;
-    to_ = to;
+  /// Records only what lies in `window`; the rest is omitted without being counted as dropped.
+  /// Default: everything.
+  void set_window(const TimelineWindow& window) { window_ = window; }
+
+  void widen_window(const TimelineWindow& window) {
+    window_.before = std::max(window_.before, window.before);
+    window_.after = std::max(window_.after, window.after);
   }
 
-  /// Extends the window to this span; it stays in one piece.
-  void widen_window(SimTime from, SimTime to) {
-    from_ = std::min(from_, from);
-    to_ = std::max(to_, to);
-  }
+  /// The simulation says when its warm-up ends, before it adds anything. Default: kSimStart.
+  void settle(SimTime at) { settled_ = at; }
+  [[nodiscard]] SimTime settled() const { return settled_; }
 
-  /// Moves the window, which was made for a run that settles so much earlier.
-  void delay_window(Duration later) {
-    from_ += later;
-    to_ = to_ == SimTime::max() ? to_ : to_ + later;
-    delayed_ += later;
+  [[nodiscard]] bool is_within(const TimelineWindow& window, SimTime from, SimTime to) const {
+    return settled_ - from <= window.before && to - settled_ <= window.after;
   }
-  [[nodiscard]] Duration delayed() const { return delayed_; }
 
   /// The id of a name; the same text gives the same id.
   [[nodiscard]] NameId intern(std::string_view text);
@@ -119,9 +121,8 @@ class TimelineRecorder {
 
  private:
   TimelineLimits limits_;
-  SimTime from_ = kSimStart;
-  SimTime to_ = SimTime::max();
-  Duration delayed_{};
+  TimelineWindow window_;
+  SimTime settled_ = kSimStart;
   std::vector<Slice> slices_;
   std::vector<CounterSample> samples_;
   std::vector<CounterTrack> tracks_;

@@ -148,9 +148,7 @@ CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record, st
   BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, run::load_run(config, device_folder));
   const Duration mean = mean_iteration(record, policy);
   observe::TimelineRecorder recorder;
-  recorder.set_window(
-      std::max(kSimStart, kSimStart + config.warmup - mean * kIterationsBefore),
-      kSimStart + config.warmup + mean * kIterationsAfter);
+  recorder.set_window({mean * kIterationsBefore, mean * kIterationsAfter});
   run::RunOptions run_options;
   run_options.timeline_of = policy;
   run_options.timeline = &recorder;
@@ -160,7 +158,7 @@ CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record, st
   timeline.policy = config.policies.at(policy).name;
   timeline.same_result = same_rows(record, report);
   const ChromeTrace trace = run::timeline_to_chrome(recorder);
-  choose_window(trace, config.warmup + recorder.delayed(), mean, timeline);
+  choose_window(trace, recorder.settled() - kSimStart, mean, timeline);
   add_lanes(trace, options, timeline);
   return timeline;
 }

@@ -253,14 +253,13 @@ class PolicyRuns {
     RunScenario scenario = scenario_of(index);
     if (!options_.timelines) return run_under_policy(loaded_, std::move(scenario));
     const Duration iteration = training_->mean_iteration;
-    const SimTime settled = kSimStart + loaded_.config.warmup;
-    const SimTime from = std::max(kSimStart, settled - kSinkIterationsBefore * iteration);
-    const SimTime to = settled + kSinkIterationsAfter * iteration;
+    const observe::TimelineWindow window{kSinkIterationsBefore * iteration,
+                                         kSinkIterationsAfter * iteration};
     observe::TimelineRecorder own;
-    own.set_window(from, to);
+    own.set_window(window);
     if (scenario.timeline == nullptr) scenario.timeline = &own;
     observe::TimelineRecorder& timeline = *scenario.timeline;
-    timeline.widen_window(from, to);
+    timeline.widen_window(window);
     auto result = run_under_policy(loaded_, std::move(scenario));
     if (result) options_.timelines(index, timeline, iteration);
     return result;

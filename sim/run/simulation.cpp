@@ -63,9 +63,7 @@ Simulation::Simulation(const LoadedRun& loaded, RunScenario scenario)
   for (const program::Program& rank : loaded.training->ranks) {
     places_on_cluster_.push_back(rank.rank);
   }
-  if (scenario_.timeline != nullptr) {
-    scenario_.timeline->delay_window(warmup_ - kSimStart - loaded.config.warmup);
-  }
+  if (scenario_.timeline != nullptr) scenario_.timeline->settle(warmup_);
   if (!loaded.topology) return;
   shared_links_.emplace(SharedLinks{**loaded.topology, *machine_.network(), places_on_cluster_});
 }

@@ -39,20 +39,16 @@ using TrackKey = std::tuple<GpuId, ClientId, Group>;
 
 TrackKey key_of(const Slice& slice) { return {slice.gpu, slice.client, group_of(slice.kind)}; }
 
-bool lies_in(const Slice& slice, const TimelineWindow& window) {
-  return slice.start >= window.from && slice.end <= window.to;
-}
-
 }  // namespace
 
 traces::ChromeTrace timeline_to_chrome(const TimelineRecorder& timeline,
-                                       const TimelineWindow& window) {
+                                       const observe::TimelineWindow& window) {
   traces::ChromeTrace out;
   out.flow_name = "request";
   std::map<GpuId, std::uint32_t> processes;
   std::map<TrackKey, std::uint32_t> tracks;
   for (const Slice& slice : timeline.slices()) {
-    if (!lies_in(slice, window)) continue;
+    if (!timeline.is_within(window, slice.start, slice.end)) continue;
     processes.emplace(slice.gpu, 0);
     tracks.emplace(key_of(slice), 0);
   }
@@ -69,7 +65,7 @@ traces::ChromeTrace timeline_to_chrome(const TimelineRecorder& timeline,
   }
   out.slices.reserve(timeline.slices().size());
   for (const Slice& slice : timeline.slices()) {
-    if (!lies_in(slice, window)) continue;
+    if (!timeline.is_within(window, slice.start, slice.end)) continue;
     const bool joined = slice.request != observe::kNoRequest;
     out.slices.push_back({tracks[key_of(slice)], timeline.text(slice.name),
                           observe::slice_kind_name(slice.kind), to_ns(slice.start),
@@ -80,7 +76,7 @@ traces::ChromeTrace timeline_to_chrome(const TimelineRecorder& timeline,
     out.counters.push_back({processes[track.gpu], track.name, {}});
   }
   for (const auto& sample : timeline.samples()) {
-    if (sample.at < window.from || sample.at > window.to) continue;
+    if (!timeline.is_within(window, sample.at, sample.at)) continue;
     out.counters[sample.track.index()].samples.push_back({to_ns(sample.at), sample.value});
   }
   for (const auto& [name, entry] : timeline.counters()) {

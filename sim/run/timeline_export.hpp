@@ -7,14 +7,8 @@
 
 namespace bubblesim::run {
 
-/// The part of a recording, [from, to], that is exported.
-struct TimelineWindow {
-  SimTime from = kSimStart;
-  SimTime to = SimTime::max();
-};
-
-/// Refers to the names of `timeline`, which outlives the result.
+/// What of it lies in `window`. Refers to the names of `timeline`, which outlives the result.
 [[nodiscard]] traces::ChromeTrace timeline_to_chrome(const observe::TimelineRecorder& timeline,
-                                                     const TimelineWindow& window = {});
+                                                     const observe::TimelineWindow& window = {});
 
 }  // namespace bubblesim::run

@@ -143,8 +143,7 @@ class PythonRun {
                                          "\", which this run does not use"}});
     }
     output.timeline = std::make_unique<observe::TimelineRecorder>();
-    const SimTime begin = kSimStart + config.warmup;
-    output.timeline->set_window(begin, begin + std::min(window, SimTime::max() - begin));
+    output.timeline->set_window({{}, window});
     options.timeline = output.timeline.get();
   }
 

@@ -220,7 +220,7 @@ void RunView::keep(std::size_t policy, const observe::TimelineRecorder& timeline
   kept.policy = policy;
   kept.length = scale(iteration, kIterationsShown);
   kept.cut = timeline.is_cut();
-  const SimTime settled = kSimStart + loaded_.config.warmup + timeline.delayed();
+  const SimTime settled = timeline.settled();
   const SimTime latest = settled + run::kSinkIterationsAfter * iteration - kept.length;
   const SimTime zero = first_iteration(timeline, settled, latest);
   ChartNames names(kept.names);

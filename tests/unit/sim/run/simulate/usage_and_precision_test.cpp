@@ -308,7 +308,7 @@ TEST(PrecisionWatch, TheWarmUpLastsUntilThePolicyHasSettled) {
       choice("exclusive", registry),
       {"tgs", *policy::check_parameters(**registry.find("tgs"), {&period, 1}, "", "")}};
   observe::TimelineRecorder timeline;
-  timeline.set_window(kSimStart, kSimStart + 100ms);
+  timeline.set_window({0ms, 100ms});
   RunOptions options;
   options.timeline_of = 1;
   options.timeline = &timeline;
@@ -316,7 +316,7 @@ TEST(PrecisionWatch, TheWarmUpLastsUntilThePolicyHasSettled) {
   EXPECT_EQ(report.policies[0].warmup, 0ms);
   EXPECT_EQ(report.policies[1].warmup, 1800ms);
   EXPECT_GE(report.policies[1].simulated, 1800ms + 900ms);
-  EXPECT_EQ(timeline.delayed(), 1800ms);
+  EXPECT_EQ(timeline.settled(), kSimStart + 1800ms);
   ASSERT_FALSE(timeline.slices().empty());
   for (const observe::Slice& slice : timeline.slices()) {
     EXPECT_GE(slice.end, kSimStart + 1800ms);
