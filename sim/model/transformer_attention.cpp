@@ -93,41 +93,31 @@ void flash_backward(const TransformerShape& shape, LayerBuilder& out) {
   }
 }
 
-// Without the fused kernel (fused_softmax.py, forward_torch_softmax): in FP32, as scaling by the
-// layer's number needs it.
-void softmax_forward(const TransformerShape& shape, std::vector<WorkItem>& items) {
-  const auto stream = [&](const char* name, double bytes) {
-    items.push_back(score_stream(shape, name, KernelKind::kElementwise, bytes, 1.0));
-  };
-  const double p = shape.element;
-  const bool fused = shape.fuses_softmax();
-  const bool cast = p < shape.score_element();
-  if (cast) stream("scores to fp32", p + kFp32Bytes);
-  if (!fused) {
-    stream("scores scale", 2.0 * kFp32Bytes);
-    stream("scores mask", 2.0 * kFp32Bytes);
-  }
-  items.push_back(score_stream(shape, fused ? "scale mask softmax" : "softmax",
-                               KernelKind::kSoftmax, 2.0 * shape.score_element(), kSoftmaxFlops));
-  if (cast) stream("softmax cast", p + kFp32Bytes);
-}
+enum class Direction : std::uint8_t { kForward, kBackward };
 
-void softmax_backward(const TransformerShape& shape, LayerBuilder& out) {
-  const auto stream = [&](const char* name, double bytes) {
-    out.input_grad(score_stream(shape, name, KernelKind::kElementwise, bytes, 1.0));
-  };
-  const double p = shape.element;
+// Backward the kernels of forward in reverse. Without the fused kernel (fused_softmax.py,
+// forward_torch_softmax): in FP32, as scaling by the layer's number needs it.
+std::vector<WorkItem> softmax(const TransformerShape& shape, Direction direction) {
+  const bool backward = direction == Direction::kBackward;
   const bool fused = shape.fuses_softmax();
-  const bool cast = p < shape.score_element();
-  if (cast) stream("softmax gradient to fp32", p + kFp32Bytes);
-  out.input_grad(score_stream(shape,
-                              fused ? "scale mask softmax input-grad" : "softmax input-grad",
-                              KernelKind::kSoftmax, 3.0 * shape.score_element(), 4.0));
+  const bool cast = shape.element < shape.score_element();
+  std::vector<WorkItem> items;
+  const auto stream = [&](const char* name, const char* gradient, double bytes) {
+    items.push_back(score_stream(shape, backward ? gradient : name, KernelKind::kElementwise,
+                                 bytes, 1.0));
+  };
+  if (cast) stream("scores to fp32", "scores gradient cast", shape.element + kFp32Bytes);
   if (!fused) {
-    stream("scores mask input-grad", 2.0 * kFp32Bytes);
-    stream("scores scale input-grad", 2.0 * kFp32Bytes);
+    stream("scores scale", "scores scale input-grad", 2.0 * kFp32Bytes);
+    stream("scores mask", "scores mask input-grad", 2.0 * kFp32Bytes);
   }
-  if (cast) stream("scores gradient cast", p + kFp32Bytes);
+  const std::string name = fused ? "scale mask softmax" : "softmax";
+  items.push_back(score_stream(shape, backward ? name + " input-grad" : name, KernelKind::kSoftmax,
+                               (backward ? 3.0 : 2.0) * shape.score_element(),
+                               backward ? 4.0 : kSoftmaxFlops));
+  if (cast) stream("softmax cast", "softmax gradient to fp32", shape.element + kFp32Bytes);
+  if (backward) std::ranges::reverse(items);
+  return items;
 }
 
 void unfused_forward(const TransformerShape& shape, std::vector<WorkItem>& items) {
@@ -140,7 +130,7 @@ void unfused_forward(const TransformerShape& shape, std::vector<WorkItem>& items
     items.push_back(copy(shape, "keys and values repeat", 2.0 * keys, 2.0 * queries));
   }
   items.push_back(head_gemm(shape, "scores gemm", s, s, d));
-  softmax_forward(shape, items);
+  for (WorkItem& item : softmax(shape, Direction::kForward)) items.push_back(std::move(item));
   if (shape.dropout) {
     items.push_back(score_stream(shape, "attention dropout", KernelKind::kElementwise,
                                  2.0 * p + kMaskByte, 2.0));
@@ -161,7 +151,7 @@ void unfused_backward(const TransformerShape& shape, LayerBuilder& out) {
     out.input_grad(score_stream(shape, "attention dropout input-grad", KernelKind::kElementwise,
                                 2.0 * p + kMaskByte, 2.0));
   }
-  softmax_backward(shape, out);
+  for (WorkItem& item : softmax(shape, Direction::kBackward)) out.input_grad(std::move(item));
   out.input_grad(head_gemm(shape, "scores gemm queries-grad", s, d, s));
   out.input_grad(head_gemm(shape, "scores gemm keys-grad", s, d, s));
   if (shares_keys(shape)) {
