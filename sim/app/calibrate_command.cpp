@@ -167,26 +167,13 @@ std::string driver_name(const CalibrateArguments& arguments) {
   return card ? card->name : std::string();
 }
 
-CheckedResult<hardware::DeviceFile> named_device(const std::string& name,
-                                                 const std::string& folder) {
-  if (is_file_path(name)) return hardware::read_device_file(name);
-  BUBBLESIM_ASSIGN_OR_RETURN(const Devices devices, hardware::read_device_folder(folder));
-  std::vector<std::string> ids;
-  for (const hardware::DeviceFile& device : devices) {
-    if (device.id == name) return device;
-    ids.push_back(device.id);
-  }
-  if (const auto match = hardware::match_recorded_name(name, devices)) return **match;
-  return fail(folder, {}, unknown_name_message("device", name, ids));
-}
-
 /// A file of the same compute capability is not chosen by itself: SMs and bandwidths would be
 /// wrong.
 CheckedResult<hardware::DeviceFile> base_device(const CalibrateArguments& arguments,
                                                 const AppContext& context) {
   const std::string folder = context.device_folder();
-  if (!arguments.device.empty()) return named_device(arguments.device, folder);
-  if (arguments.place.fake) return named_device("h100", folder);
+  if (!arguments.device.empty()) return hardware::find_device_file(arguments.device, folder);
+  if (arguments.place.fake) return hardware::find_device_file("h100", folder);
   const std::string name = driver_name(arguments);
   if (name.empty()) {
     return fail("the GPU's name is not known (no driver); --device says what it is");
@@ -196,7 +183,7 @@ CheckedResult<hardware::DeviceFile> base_device(const CalibrateArguments& argume
   std::string message =
       "no device file is of a \"" + name + "\"; --device names one to start from:";
   for (const hardware::DeviceFile& device : devices) {
-    message += fmt::format(" {} ({}.{}, {} SMs)", device.id, device.spec.compute_major,
+    message += fmt::format(" {} ({}.{}, {} SMs)", device.spec.id, device.spec.compute_major,
                            device.spec.compute_minor, device.spec.sm_count);
   }
   return fail(folder, {}, message);
@@ -215,7 +202,7 @@ std::optional<std::vector<std::string>> recorded_names(const std::string& output
   if (!others) return names;
   std::erase_if(names, [&](const std::string& recorded) {
     return std::ranges::any_of(*others, [&](const hardware::DeviceFile& other) {
-      return data_file_id(output) != other.id &&
+      return data_file_id(output) != other.spec.id &&
              std::ranges::find(other.recorded_names, recorded) != other.recorded_names.end();
     });
   });
@@ -268,9 +255,8 @@ ExitCode calibrate_device(const CalibrateArguments& arguments, const AppContext&
   BUBBLESIM_ASSIGN_OR_RETURN(const auto base, base_device(arguments, context));
   hardware::GpuSpec fake = base.spec;
   if (!arguments.fake_device.empty()) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto other,
-                               named_device(arguments.fake_device, context.device_folder()));
-    fake = other.spec;
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        fake, hardware::find_gpu_spec(arguments.fake_device, context.device_folder()));
   }
   ProgressLine progress;
   BUBBLESIM_ASSIGN_OR_RETURN(const auto place,

@@ -129,7 +129,7 @@ ExitCode list_policies(const ListArguments& arguments, AppContext& context) {
 
 Json device_json(const hardware::DeviceFile& device) {
   const hardware::GpuSpec& spec = device.spec;
-  return {{"id", device.id},
+  return {{"id", spec.id},
           {"name", spec.name},
           {"recorded_names", device.recorded_names},
           {"compute_capability", fmt::format("{}.{}", spec.compute_major, spec.compute_minor)},
@@ -146,7 +146,7 @@ Json device_json(const hardware::DeviceFile& device) {
 
 std::vector<std::string> device_row(const hardware::DeviceFile& device) {
   const hardware::GpuSpec& spec = device.spec;
-  return {device.id,
+  return {spec.id,
           spec.name,
           fmt::format("{}.{}", spec.compute_major, spec.compute_minor),
           fmt::to_string(spec.sm_count),

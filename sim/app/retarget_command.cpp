@@ -58,27 +58,12 @@ Duration mean(const workload::ReplayReport& report,
   return count == 0 ? sum : sum / count;
 }
 
-// The device file that a name, path or recorded name stands for.
-CheckedResult<hardware::DeviceFile> device_file(const std::string& name,
-                                                const AppContext& context) {
-  if (name.find('/') != std::string::npos || name.ends_with(".json")) {
-    return hardware::read_device_file(name);
-  }
-  BUBBLESIM_ASSIGN_OR_RETURN(auto devices, hardware::read_device_folder(context.device_folder()));
-  for (hardware::DeviceFile& device : devices) {
-    if (device.id == name) return std::move(device);
-  }
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto found, hardware::match_recorded_name(name, devices));
-  return *found;
-}
-
 CheckedResult<synth::RooflineDevice> roofline_device(const std::string& name,
                                                      const AppContext& context) {
-  BUBBLESIM_ASSIGN_OR_RETURN(auto file, device_file(name, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto gpu, hardware::find_gpu_spec(name, context.device_folder()));
   BUBBLESIM_ASSIGN_OR_RETURN(
-      auto efficiency,
-      model::find_efficiency(file.id, context.config_folder + "/efficiency"));
-  return synth::RooflineDevice{std::move(file.spec), std::move(efficiency)};
+      auto efficiency, model::find_efficiency(gpu.id, context.config_folder + "/efficiency"));
+  return synth::RooflineDevice{std::move(gpu), std::move(efficiency)};
 }
 
 CheckedResult<std::optional<hardware::ClusterSpec>> cluster_of(

@@ -66,6 +66,7 @@ struct PartSpec {
 };
 
 struct GpuSpec {
+  std::string id;              ///< its file's name without ".json": "h100"; empty: of no file
   std::string name;            ///< as the driver reports it, e.g. "NVIDIA H100 80GB HBM3"
   std::uint32_t compute_major = 0;
   std::uint32_t compute_minor = 0;

@@ -38,7 +38,7 @@ bool equal_names(std::string_view a, std::string_view b) {
 
 CheckedResult<DeviceFile> read_device_file(const std::string& path) {
   BUBBLESIM_ASSIGN_OR_RETURN(DeviceFile device, read_whole_file(path, read_constants));
-  device.id = data_file_id(path);
+  device.spec.id = data_file_id(path);
   device.path = path;
   return device;
 }
@@ -57,12 +57,17 @@ CheckedResult<std::vector<DeviceFile>> read_device_folder(const std::string& fol
   return devices;
 }
 
-CheckedResult<GpuSpec> find_gpu_spec(std::string_view name, const std::string& folder) {
+CheckedResult<DeviceFile> find_device_file(std::string_view name, const std::string& folder) {
   const auto path = find_data_file(name, folder, "device");
-  if (path) return read_gpu_spec(*path);
+  if (path) return read_device_file(*path);
   BUBBLESIM_ASSIGN_OR_RETURN(const auto devices, read_device_folder(folder));
-  if (const auto match = match_recorded_name(name, devices)) return (*match)->spec;
+  if (const auto match = match_recorded_name(name, devices)) return **match;
   return tl::make_unexpected(path.error());
+}
+
+CheckedResult<GpuSpec> find_gpu_spec(std::string_view name, const std::string& folder) {
+  BUBBLESIM_ASSIGN_OR_RETURN(DeviceFile device, find_device_file(name, folder));
+  return std::move(device.spec);
 }
 
 Result<const DeviceFile*> match_recorded_name(std::string_view recorded,

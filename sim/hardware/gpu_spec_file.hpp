@@ -22,7 +22,6 @@ namespace bubblesim::hardware {
 
 /// A device file as read.
 struct DeviceFile {
-  std::string id;    ///< file name without ".json": "h100"
   std::string path;
   GpuSpec spec;
   std::vector<std::string> recorded_names;  ///< names of this device in recordings
@@ -36,6 +35,8 @@ struct DeviceFile {
 
 /// `name` is a path (it has a "/" or ends in ".json"), else the id of a device file in `folder`
 /// ("h100"), else a name that a profiler recorded.
+[[nodiscard]] CheckedResult<DeviceFile> find_device_file(std::string_view name,
+                                                         const std::string& folder);
 [[nodiscard]] CheckedResult<GpuSpec> find_gpu_spec(std::string_view name,
                                                    const std::string& folder);
 

@@ -220,9 +220,9 @@ std::string gigabytes(Bytes bytes) {
 /// The ids of devices on which so much fits, for a fault.
 std::string devices_with(Bytes memory, const std::vector<hardware::DeviceFile>& devices) {
   std::string text;
-  for (const hardware::DeviceFile& device : devices) {
-    if (device.spec.memory < memory) continue;
-    text += (text.empty() ? "" : ", ") + device.id + " (" + gigabytes(device.spec.memory) + ")";
+  for (const auto& [path, spec, names] : devices) {
+    if (spec.memory < memory) continue;
+    text += (text.empty() ? "" : ", ") + spec.id + " (" + gigabytes(spec.memory) + ")";
   }
   return text.empty() ? "no device of configs/devices has as much"
                       : "devices on which it fits: " + text;

@@ -229,13 +229,11 @@ CheckedResult<ModelFiller> load_model_filler(FillerConfig& config, const hardwar
 
 CheckedResult<ModelFiller> load_train_filler(FillerConfig& config, const hardware::GpuSpec& device,
                                              const std::string& device_folder) {
-  synth::JobNames names = std::get<TrainProgram>(config.program).names;
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices, hardware::read_device_folder(device_folder));
-  for (const auto& known : devices) {
-    if (known.spec.name == device.name) names.device = known.id;
-  }
+  const synth::JobNames& names = std::get<TrainProgram>(config.program).names;
   const std::string configs = std::filesystem::path(device_folder).parent_path().string();
   BUBBLESIM_ASSIGN_OR_RETURN(synth::JobRequest request, synth::find_job(names, configs));
+  request.gpu = device;
+  BUBBLESIM_ASSIGN_OR_RETURN(request.efficiency, synth::device_efficiency(device, configs));
   BUBBLESIM_ASSIGN_OR_RETURN(const synth::ParallelPlan plan, synth::plan_job(std::move(request)));
   synth::SynthesisedJob job = synth::synthesise(plan);
   if (job.world_size != 1) {

@@ -126,7 +126,7 @@ CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& con
     auto gpu = hardware::find_gpu_spec(device, configs + "/devices");
     const bool described = gpu.has_value();
     out.gpu = take(std::move(gpu), errors);
-    if (described) out.efficiency = take(device_efficiency(device, out.gpu, configs), errors);
+    if (described) out.efficiency = take(device_efficiency(out.gpu, configs), errors);
   }
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   return out;
@@ -134,28 +134,19 @@ CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& con
 
 CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
                                                    const std::string& configs) {
+  const std::string folder = configs + "/efficiency";
+  std::error_code code;
+  if (std::filesystem::exists(folder + '/' + gpu.id + ".json", code)) {
+    return model::find_efficiency(gpu.id, folder);
+  }
   BUBBLESIM_ASSIGN_OR_RETURN(const auto devices,
                              hardware::read_device_folder(configs + "/devices"));
-  const auto match = std::find_if(devices.begin(), devices.end(), [&](const auto& device) {
-    return device.spec.name == gpu.name;
-  });
-  if (match != devices.end()) return model::find_efficiency(match->id, configs + "/efficiency");
+  const auto match = std::ranges::find_if(
+      devices, [&](const auto& device) { return device.spec.name == gpu.name; });
+  if (match != devices.end()) return model::find_efficiency(match->spec.id, folder);
   return tl::make_unexpected(Errors{
-      {configs + "/efficiency", {}, "no file is known for " + gpu.name +
-                                        "; expected \"efficiency\" to name one"}});
-}
-
-CheckedResult<model::Efficiency> device_efficiency(std::string_view asked,
-                                                   const hardware::GpuSpec& gpu,
-                                                   const std::string& configs) {
-  const std::string id = std::filesystem::path(asked).stem().string();
-  auto own = model::find_efficiency(id, configs + "/efficiency");
-  if (own) return own;
-  std::error_code code;
-  // A file that is there and wrong is a fault of its own.
-  if (std::filesystem::exists(configs + "/efficiency/" + id + ".json", code)) return own;
-  auto described = device_efficiency(gpu, configs);
-  return described ? described : own;
+      {folder, {}, "found no file for " + gpu.name + "; expected " +
+                       (gpu.id.empty() ? std::string("one") : gpu.id + ".json")}});
 }
 
 namespace {

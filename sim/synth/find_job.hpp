@@ -27,15 +27,10 @@ namespace bubblesim::synth {
 /// is not found is a fault; all are reported at once.
 [[nodiscard]] CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs);
 
-/// The efficiency file of the device in `configs`/devices with the name of `gpu`. So a user's own
-/// device file (calibrated, say) has the kernel times of the device that it describes. Fault: there
-/// is none.
+/// The efficiency file with the id of `gpu`, else that of the device in `configs`/devices with the
+/// name of `gpu`. So a user's own device file (calibrated, say) has the kernel times of the device
+/// that it describes. Fault: there is none.
 [[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
-                                                                 const std::string& configs);
-
-/// As above, but prefers a file with the name by which the device was asked for, an id or a path.
-[[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(std::string_view asked,
-                                                                 const hardware::GpuSpec& gpu,
                                                                  const std::string& configs);
 
 // Precisions that a device does not have, as frameworks handle them: bf16 becomes fp16 (of the same

@@ -401,7 +401,7 @@ void bind_machines(py::module_& module) {
     std::vector<std::pair<std::string, std::vector<std::string>>> out;
     for (auto& file :
          good(hardware::read_device_folder(config_folder(module, {}) + "/devices"))) {
-      out.emplace_back(file.id, std::move(file.recorded_names));
+      out.emplace_back(file.spec.id, std::move(file.recorded_names));
     }
     return out;
   });

@@ -226,14 +226,6 @@ CheckedResult<hardware::GpuSpec> gpu_of(const ServerSettings& settings,
   return hardware::find_gpu_spec(name, request.configs + "/devices");
 }
 
-std::string id_of_gpu(const hardware::GpuSpec& gpu,
-                      const std::vector<hardware::DeviceFile>& devices) {
-  for (const hardware::DeviceFile& device : devices) {
-    if (device.spec.name == gpu.name) return device.id;
-  }
-  return {};
-}
-
 CheckedResult<model::ModelSpec> model_of(const std::string& name, const std::string& folder) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto files, model::read_model_folder(folder));
   for (model::ModelFile& file : files) {
@@ -351,14 +343,6 @@ Result<void> check_requests(const ServerSettings& settings, const MeasuredLoad& 
   return {};
 }
 
-/// The kernel model's constants: of the device of that name.
-CheckedResult<model::Efficiency> efficiency_of(const hardware::GpuSpec& gpu,
-                                               const std::string& configs) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices,
-                             hardware::read_device_folder(configs + "/devices"));
-  return model::find_efficiency(id_of_gpu(gpu, devices), configs + "/efficiency");
-}
-
 CheckedResult<void> set_costs(const ServerSettings& settings, const SetupRequest& request,
                               ServerSetup& setup) {
   if (request.layers) {
@@ -369,7 +353,8 @@ CheckedResult<void> set_costs(const ServerSettings& settings, const SetupRequest
     return {};
   }
   setup.steps = request.steps;
-  BUBBLESIM_ASSIGN_OR_RETURN(setup.efficiency, efficiency_of(setup.gpu, request.configs));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      setup.efficiency, model::find_efficiency(setup.gpu.id, request.configs + "/efficiency"));
   if (const auto able = step_cost::ModelTimes::check_work(setup.model, settings.layout);
       !able) {
     return tl::make_unexpected(able.error());

@@ -196,9 +196,9 @@ TEST(PowerSpec, EveryDeviceWithPowerReachesItsLimitAtTheFullClock) {
     const PowerSpec& spec = device.spec.power;
     if (!spec.known()) continue;
     ++known;
-    EXPECT_DOUBLE_EQ(spec.idle_w + spec.compute_kernel_w, spec.limit_w) << device.id;
-    EXPECT_LT(spec.memory_kernel_w, spec.compute_kernel_w) << device.id;
-    EXPECT_LT(spec.voltage_floor_mhz, spec.full_clock_mhz) << device.id;
+    EXPECT_DOUBLE_EQ(spec.idle_w + spec.compute_kernel_w, spec.limit_w) << device.spec.id;
+    EXPECT_LT(spec.memory_kernel_w, spec.compute_kernel_w) << device.spec.id;
+    EXPECT_LT(spec.voltage_floor_mhz, spec.full_clock_mhz) << device.spec.id;
   }
   EXPECT_EQ(known, 4);
 }
@@ -231,7 +231,7 @@ const std::map<std::pair<std::uint32_t, std::uint32_t>, Occupancy> kOccupancy{
 
 TEST(DeviceFiles, EveryShippedFileLoads) {
   std::vector<std::string> ids;
-  for (const DeviceFile& device : shipped_devices()) ids.push_back(device.id);
+  for (const DeviceFile& device : shipped_devices()) ids.push_back(device.spec.id);
   EXPECT_EQ(ids, (std::vector<std::string>{"a10", "a100-40gb", "a100-80gb", "gh200", "h100", "h200",
                                            "l4", "mi300x", "rtx3090", "rtx4090", "rtx6000ada",
                                            "rtxpro6000", "t4", "v100-16gb", "v100-32gb"}));
@@ -240,17 +240,17 @@ TEST(DeviceFiles, EveryShippedFileLoads) {
 TEST(DeviceFiles, OccupancyLimitsAreThoseOfTheComputeCapability) {
   for (const DeviceFile& device : shipped_devices()) {
     const GpuSpec& spec = device.spec;
-    if (device.id == "mi300x") continue;  // AMD's: below
-    ASSERT_TRUE(kOccupancy.contains({spec.compute_major, spec.compute_minor})) << device.id;
+    if (device.spec.id == "mi300x") continue;  // AMD's: below
+    ASSERT_TRUE(kOccupancy.contains({spec.compute_major, spec.compute_minor})) << device.spec.id;
     const Occupancy& known = kOccupancy.at({spec.compute_major, spec.compute_minor});
-    EXPECT_EQ(spec.sm.max_threads, known.threads) << device.id;
-    EXPECT_EQ(spec.sm.max_blocks, known.blocks) << device.id;
-    EXPECT_EQ(spec.sm.max_warps, known.warps) << device.id;
-    EXPECT_EQ(spec.sm.shared_memory_bytes, known.shared_memory) << device.id;
-    EXPECT_EQ(spec.sm.shared_memory_unit_bytes, known.shared_unit) << device.id;
-    EXPECT_EQ(spec.sm.shared_memory_reserved_bytes, known.shared_reserve) << device.id;
-    EXPECT_EQ(spec.sm.registers, 65536U) << device.id;
-    EXPECT_EQ(spec.sm.register_unit, 256U) << device.id;
+    EXPECT_EQ(spec.sm.max_threads, known.threads) << device.spec.id;
+    EXPECT_EQ(spec.sm.max_blocks, known.blocks) << device.spec.id;
+    EXPECT_EQ(spec.sm.max_warps, known.warps) << device.spec.id;
+    EXPECT_EQ(spec.sm.shared_memory_bytes, known.shared_memory) << device.spec.id;
+    EXPECT_EQ(spec.sm.shared_memory_unit_bytes, known.shared_unit) << device.spec.id;
+    EXPECT_EQ(spec.sm.shared_memory_reserved_bytes, known.shared_reserve) << device.spec.id;
+    EXPECT_EQ(spec.sm.registers, 65536U) << device.spec.id;
+    EXPECT_EQ(spec.sm.register_unit, 256U) << device.spec.id;
   }
 }
 
@@ -279,12 +279,13 @@ TEST(DeviceFiles, SmCountsMemoryAndBandwidthAreThoseOfTheDataSheets) {
       {"gh200", {132, 102.63, 4000e9}},    {"mi300x", {304, 206.15, 5300e9}},
       {"rtx4090", {128, 25.27, 1008e9}}};  // 24 GiB, of which the driver keeps a fiftieth
   for (const DeviceFile& device : shipped_devices()) {
-    const Sheet& sheet = sheets.at(device.id);
-    EXPECT_EQ(device.spec.sm_count, sheet.sms) << device.id;
-    EXPECT_EQ(device.spec.dram_bandwidth.value, sheet.bandwidth) << device.id;
-    EXPECT_LE(static_cast<double>(device.spec.memory.value), sheet.gigabytes * 1e9) << device.id;
+    const Sheet& sheet = sheets.at(device.spec.id);
+    EXPECT_EQ(device.spec.sm_count, sheet.sms) << device.spec.id;
+    EXPECT_EQ(device.spec.dram_bandwidth.value, sheet.bandwidth) << device.spec.id;
+    EXPECT_LE(static_cast<double>(device.spec.memory.value), sheet.gigabytes * 1e9)
+        << device.spec.id;
     EXPECT_GE(static_cast<double>(device.spec.memory.value), sheet.gigabytes * 0.985e9)
-        << device.id;
+        << device.spec.id;
   }
 }
 
@@ -302,7 +303,7 @@ TEST(DeviceFiles, NamesFromProfilersLeadToTheirDevice) {
   for (const auto& [recorded, id] : expected) {
     const auto match = match_recorded_name(recorded, devices);
     ASSERT_TRUE(match) << recorded;
-    EXPECT_EQ((*match)->id, id) << recorded;
+    EXPECT_EQ((*match)->spec.id, id) << recorded;
   }
 }
 
@@ -345,25 +346,26 @@ TEST(DeviceFiles, TimeSlicesAndSharesAreSet) {
   for (const DeviceFile& device : shipped_devices()) {
     // Measured on GV100, both A100s, H100 (a GH200 has its chip) and H200; other cards have what
     // the driver programs.
-    const bool ours = device.id == "h100" || device.id == "h200" || device.id == "gh200";
-    const bool measured = ours || device.id.starts_with("a100") || device.id.starts_with("v100");
-    const Duration slice = !measured                        ? Duration{1'024'000}
-                           : device.id.starts_with("a100") ? Duration{1'900'000}
-                           : ours                           ? Duration{2'050'000}
-                                                            : Duration{2'100'000};
+    const std::string& id = device.spec.id;
+    const bool ours = id == "h100" || id == "h200" || id == "gh200";
+    const bool measured = ours || id.starts_with("a100") || id.starts_with("v100");
+    const Duration slice = !measured                ? Duration{1'024'000}
+                           : id.starts_with("a100") ? Duration{1'900'000}
+                           : ours                   ? Duration{2'050'000}
+                                                    : Duration{2'100'000};
     const Duration change{!measured ? 50'000 : ours ? 234'000 : 200'000};
     const Duration spread{ours ? 7'000 : 0};
-    const Duration client_switch{device.id == "a100-40gb"   ? 20'500   // fitted to pairs
-                                 : device.id == "a100-80gb" ? 7'400  // to equal clients
-                                                            : 0};
-    EXPECT_LE(std::chrono::abs(device.spec.time_slice - slice), spread) << device.id;
-    EXPECT_LE(std::chrono::abs(device.spec.context_switch - change), spread) << device.id;
-    EXPECT_EQ(device.spec.context_switch_empty.has_value(), ours) << device.id;
-    EXPECT_EQ(device.spec.client_switch, client_switch) << device.id;
-    EXPECT_GT(device.spec.launch_latency, Duration{0}) << device.id;
-    EXPECT_LE(device.spec.completion_notice, device.spec.sync_latency) << device.id;
-    EXPECT_EQ(device.spec.contention.memory_kernel_memory_boundness, 1.0) << device.id;
-    EXPECT_EQ(device.spec.contention.l2_slowdown, 0.2) << device.id;
+    const Duration client_switch{id == "a100-40gb"   ? 20'500  // fitted to pairs
+                                 : id == "a100-80gb" ? 7'400   // to equal clients
+                                                     : 0};
+    EXPECT_LE(std::chrono::abs(device.spec.time_slice - slice), spread) << id;
+    EXPECT_LE(std::chrono::abs(device.spec.context_switch - change), spread) << id;
+    EXPECT_EQ(device.spec.context_switch_empty.has_value(), ours) << id;
+    EXPECT_EQ(device.spec.client_switch, client_switch) << id;
+    EXPECT_GT(device.spec.launch_latency, Duration{0}) << id;
+    EXPECT_LE(device.spec.completion_notice, device.spec.sync_latency) << id;
+    EXPECT_EQ(device.spec.contention.memory_kernel_memory_boundness, 1.0) << id;
+    EXPECT_EQ(device.spec.contention.l2_slowdown, 0.2) << id;
   }
 }
 

@@ -234,11 +234,11 @@ TEST(EfficiencyFile, each_is_a_device_s_and_reads) {
   const auto devices = must(hardware::read_device_folder(kConfigs + "/devices"));
   std::size_t count = 0;
   for (const auto& device : devices) {
-    const auto found = find_efficiency(device.id, kConfigs + "/efficiency");
-    ASSERT_EQ(found.has_value(), has_efficiency(device.id)) << device.id;
+    const auto found = find_efficiency(device.spec.id, kConfigs + "/efficiency");
+    ASSERT_EQ(found.has_value(), has_efficiency(device.spec.id)) << device.spec.id;
     if (!found) continue;
     ++count;
-    EXPECT_EQ(found->id, device.id);
+    EXPECT_EQ(found->id, device.spec.id);
     EXPECT_GT(peak_flops(*found, Precision::kFp16), peak_flops(*found, Precision::kFp32));
   }
   const std::filesystem::directory_iterator files(kConfigs + "/efficiency");
@@ -251,11 +251,11 @@ TEST(EfficiencyFile, each_is_a_device_s_and_reads) {
 TEST(EfficiencyFile, streams_reach_of_dram_what_the_device_says_within_a_tenth) {
   const auto devices = must(hardware::read_device_folder(kConfigs + "/devices"));
   for (const auto& device : devices) {
-    if (!has_efficiency(device.id)) continue;
-    const auto found = find_efficiency(device.id, kConfigs + "/efficiency");
-    ASSERT_TRUE(found) << device.id;
+    if (!has_efficiency(device.spec.id)) continue;
+    const auto found = find_efficiency(device.spec.id, kConfigs + "/efficiency");
+    ASSERT_TRUE(found) << device.spec.id;
     const double share = found->streams[index_of(KernelKind::kElementwise)].dram_share;
-    EXPECT_NEAR(device.spec.dram_reach / share, 1, 0.1) << device.id;
+    EXPECT_NEAR(device.spec.dram_reach / share, 1, 0.1) << device.spec.id;
   }
 }
 

@@ -30,10 +30,10 @@ FillerConfig filler_of(const std::string& model) {
   return filler;
 }
 
+hardware::GpuSpec a100() { return must(hardware::find_gpu_spec("a100-40gb", kDevices)); }
+
 CheckedResult<ModelFiller> load(FillerConfig& filler) {
-  const auto device = hardware::find_gpu_spec("a100-40gb", kDevices);
-  if (!device) return tl::make_unexpected(device.error());
-  return load_model_filler(filler, *device, kDevices);
+  return load_model_filler(filler, a100(), kDevices);
 }
 
 std::string fault(const std::string& model) {
@@ -56,7 +56,8 @@ TEST(ModelFiller, FaultsNameTheNearestModelAndTheFiller) {
   EXPECT_THAT(fault("gpt-175b"), HasSubstr("filler \"service\": "));
 }
 
-CheckedResult<ModelFiller> load_training(FillerConfig& filler, std::uint32_t data) {
+CheckedResult<ModelFiller> load_training(FillerConfig& filler, std::uint32_t data,
+                                         const hardware::GpuSpec& device = a100()) {
   synth::JobNames names;
   names.model = "bert-base";
   names.cluster = "a100-40gb-4";
@@ -67,9 +68,7 @@ CheckedResult<ModelFiller> load_training(FillerConfig& filler, std::uint32_t dat
   plan.sequence = 128;
   names.plan = plan;
   filler.program = TrainProgram{names};
-  const auto device = hardware::find_gpu_spec("a100-40gb", kDevices);
-  if (!device) return tl::make_unexpected(device.error());
-  return load_train_filler(filler, *device, kDevices);
+  return load_train_filler(filler, device, kDevices);
 }
 
 TEST(ModelFiller, MayTrainOnOneGpu) {
@@ -80,6 +79,22 @@ TEST(ModelFiller, MayTrainOnOneGpu) {
   EXPECT_GT(filler.memory->value, 110'000'000U * 16U);  // weights, gradients and Adam's moments
   EXPECT_THAT(error_of(load_training(filler, 4)).front().text(),
               HasSubstr("4 ranks; expected a plan of one"));
+}
+
+// A device file of one's own, with the name of a shipped one, whose efficiency it takes.
+TEST(ModelFiller, TrainsOnTheRunsGpuAndNotOnTheShippedOneOfItsName) {
+  const auto step = [](const hardware::GpuSpec& device) {
+    FillerConfig filler = filler_of("bert-base");
+    Duration sum{};
+    for (const program::Op& op : must(load_training(filler, 1, device)).program.ops) {
+      sum += op.duration;
+    }
+    return to_seconds(sum);
+  };
+  hardware::GpuSpec slow = a100();
+  slow.id = "mine";
+  slow.dram_bandwidth.value /= 100;
+  EXPECT_GT(step(slow), 10 * step(a100()));
 }
 
 // Kernel times of a server's steps from a file of layer times, held to the tables asked directly.
