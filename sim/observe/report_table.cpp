@@ -217,9 +217,9 @@ void append_precision(std::string& text, const PolicyResult& policy, const std::
   for (const KnownFigure& known : policy.precision->figures) {
     figures += (figures.empty() ? "" : ", ") + figure_text(known);
   }
-  text += fmt::format("length: {}: {:.1f} s measured after {:.1f} s; {} sure to {:g} %\n", label,
-                      to_seconds(policy.simulated - policy.warmup), to_seconds(policy.warmup),
-                      figures, 100 * policy.precision->confidence);
+  text += fmt::format("length: {}: {:.1f} s measured after {:.1f} s; {} (confidence {:g} %)\n",
+                      label, to_seconds(policy.simulated - policy.warmup),
+                      to_seconds(policy.warmup), figures, 100 * policy.precision->confidence);
 }
 
 /// What fillers may use in the bubbles, least to most over GPUs.
