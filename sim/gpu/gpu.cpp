@@ -39,6 +39,12 @@ void Gpu::retract(ClientId client) { model_->retract(client); }
 
 ClientUsage Gpu::usage(ClientId client) const { return model_->usage(client); }
 
+void Gpu::log_sm_ns(std::vector<double>* log) { model_->books().log_sm_ns(log); }
+
+void Gpu::add_sm_ns(ClientId client, std::span<const double> log) {
+  for (const double sm_ns : log) model_->books().add_sm_ns(client, sm_ns);
+}
+
 Duration Gpu::busy() const { return model_->books().busy(model_->now()); }
 
 Duration Gpu::busy_without_collectives() const {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -152,6 +153,10 @@ class Gpu final : public engine::EventHandler {
   void retract(ClientId client);
 
   [[nodiscard]] ClientUsage usage(ClientId client) const;
+  /// Appends to `log` what is added to SM time from now on, in SM-ns; null: nothing any more.
+  void log_sm_ns(std::vector<double>* log);
+  /// Adds a log's SM time to the client's.
+  void add_sm_ns(ClientId client, std::span<const double> log);
   /// Time in which any operation of any client ran (NVML's utilisation).
   [[nodiscard]] Duration busy() const;
   /// Time in which any operation other than collectives ran.

@@ -41,7 +41,7 @@ class Gpu::Model {
   void announce(ClientId client);
   void retract(ClientId client);
   [[nodiscard]] ClientUsage usage(ClientId client) const;
-  [[nodiscard]] const Usage& books() const { return shared_.usage; }
+  [[nodiscard]] Usage& books() { return shared_.usage; }
   [[nodiscard]] SimTime now() const { return engine_.now(); }
   [[nodiscard]] const hardware::GpuSpec& spec() const { return shared_.spec; }
   [[nodiscard]] program::SharingMode mode() const { return mode_; }

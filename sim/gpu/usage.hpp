@@ -48,7 +48,12 @@ class Usage {
   void count_reset(ClientId client) { ++clients_[client.index()].resets; }
   /// Adds SMs that the client's kernels cover, times nanoseconds; an SM with several kernels counts
   /// once.
-  void add_sm_ns(ClientId client, double sm_ns) { clients_[client.index()].sm_ns += sm_ns; }
+  void add_sm_ns(ClientId client, double sm_ns) {
+    clients_[client.index()].sm_ns += sm_ns;
+    if (sm_log_ != nullptr) sm_log_->push_back(sm_ns);
+  }
+  /// Gpu::log_sm_ns().
+  void log_sm_ns(std::vector<double>* log) { sm_log_ = log; }
 
   [[nodiscard]] ClientUsage usage_of(ClientId client, SimTime now) const;
   [[nodiscard]] Duration busy(SimTime now) const { return busy_.total(now); }
@@ -68,6 +73,7 @@ class Usage {
   std::vector<Client> clients_;
   BusyClock busy_;
   BusyClock busy_without_collectives_;
+  std::vector<double>* sm_log_ = nullptr;
 };
 
 }  // namespace bubblesim::gpu

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/run/lone_filler.hpp"
 #include "sim/synth/server_program.hpp"
 #include "sim/workload/engine_service.hpp"
 #include "sim/workload/service.hpp"
@@ -164,7 +165,8 @@ std::unique_ptr<workload::RequestService> make_service(engine::Engine& engine,
                                                        workload::ProgramRun& run,
                                                        const LoadedRun& loaded,
                                                        const ServerRequests& requests,
-                                                       FillerInstance& instance) {
+                                                       FillerInstance& instance,
+                                                       workload::PassTaker* taker) {
   const std::uint32_t filler = instance.filler;
   if (instance.steps) {
     serving::SchedulerSpec spec = loaded.server(filler)->scheduler;
@@ -174,10 +176,18 @@ std::unique_ptr<workload::RequestService> make_service(engine::Engine& engine,
         lengths_on(loaded, instance, *requests[filler]), instance);
   }
   return std::make_unique<workload::Service>(engine, run, loaded.config.fillers[filler].batching,
-                                             instance);
+                                             instance, taker);
 }
 
 }  // namespace
+
+// Whether the filler alone does the same in every pass.
+bool GpuNode::repeats(const LoadedRun& loaded, const FillerInstance& instance) const {
+  return instances_.size() == 1 && instance.admitted && !instance.steps &&
+         instance.mode != observe::FillerMode::kJobs && !meters_.usage && !meters_.power &&
+         meters_.timeline == nullptr && loaded.config.fillers[instance.filler].jitter_cv == 0 &&
+         passes_are_alike(*loaded.fillers[instance.filler]);
+}
 
 void GpuNode::add_instance(std::uint32_t filler, observe::FillerMode mode) {
   instances_.push_back(std::make_unique<FillerInstance>(meters_.warmup, meters_.timeline));
@@ -200,7 +210,7 @@ Result<void> GpuNode::open(workload::Machine& machine, schedule::Decider decider
   }
   BUBBLESIM_ASSIGN_OR_RETURN(
       gpu_, schedule::SharedGpu::make(machine, decider, std::move(clients), this));
-  if (meters_.power) gpu_->set_governor(&*meters_.power);
+  if (meters_.power) gpu_->device().set_governor(&*meters_.power);
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     instances_[i]->admitted = gpu_->decided().admissions[i + 1].admitted;
     instances_[i]->reason = gpu_->decided().admissions[i + 1].reason;
@@ -215,18 +225,27 @@ void GpuNode::add_training(const program::Program* rank, workload::RunSetup setu
   if (training_) training_->run = run;
 }
 
-void GpuNode::add_services(const LoadedRun& loaded, const ServerRequests& requests) {
+void GpuNode::add_services(const LoadedRun& loaded, const ServerRequests& requests,
+                           const SimTime* next_read) {
   workload::RunSetup setup;
   setup.repeat = workload::Repeat::kOnePass;
   setup.perturbation.seed = loaded.config.seed;
   setup.perturbation.place = " on GPU " + std::to_string(id().value);
   for (const auto& instance : instances_) {
     setup.perturbation.jitter_cv = loaded.config.fillers[instance->filler].jitter_cv;
-    auto monitor = std::make_unique<FillerMonitor>(meters_, *instance);
     instance->steps = make_steps(loaded, *instance);
     const program::Program* program =
         instance->steps ? &instance->steps->program() : &*loaded.fillers[instance->filler];
     if (!instance->admitted) program = nullptr;
+    std::unique_ptr<FillerMonitor> monitor;
+    workload::PassTaker* taker = nullptr;
+    if (next_read != nullptr && repeats(loaded, *instance)) {
+      auto lone = std::make_unique<LoneFillerMonitor>(meters_, *instance, *gpu_, *next_read);
+      taker = lone.get();
+      monitor = std::move(lone);
+    } else {
+      monitor = std::make_unique<FillerMonitor>(meters_, *instance);
+    }
     setup.rendezvous = instance->group ? &instance->group->rendezvous : nullptr;
     monitor->run = gpu_->add_client(program, setup, monitor.get());
     if (monitor->run == nullptr) continue;
@@ -236,7 +255,8 @@ void GpuNode::add_services(const LoadedRun& loaded, const ServerRequests& reques
       if (server.schedulers().size() == instance->member) server.add_member();
       server.add_gpu(*monitor->run, *instance->steps);
     } else {
-      instance->service = make_service(gpu_->engine(), *monitor->run, loaded, requests, *instance);
+      instance->service = make_service(gpu_->engine(), *monitor->run, loaded, requests, *instance,
+                                       taker);
     }
     fillers_.push_back(std::move(monitor));
   }

@@ -112,7 +112,7 @@ class TrainingMonitor final : public ClientMonitor {
   SimTime last_iteration_end_ = kSimStart;
 };
 
-class FillerMonitor final : public ClientMonitor {
+class FillerMonitor : public ClientMonitor {
  public:
   FillerMonitor(GpuMeters& meters, FillerInstance& filler)
       : ClientMonitor(meters, filler.client, &filler) {}
@@ -136,8 +136,10 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   /// Null: no rank runs here. `goal` outlives this.
   void add_training(const program::Program* rank, workload::RunSetup setup, IterationGoal& goal);
   /// Adds programs and services of the admitted instances. `requests`: of engines' servers, by
-  /// RunConfig::fillers. The first GPU of a server over several GPUs comes first.
-  void add_services(const LoadedRun& loaded, const ServerRequests& requests);
+  /// RunConfig::fillers. The first GPU of a server over several GPUs comes first. `next_read`: if
+  /// nobody follows the events here, when meters are read next after the warm-up; else null.
+  void add_services(const LoadedRun& loaded, const ServerRequests& requests,
+                    const SimTime* next_read);
   /// Starts the rank's first pass and the policy's session.
   void start();
 
@@ -171,6 +173,7 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
     double fillers = 0;
   };
 
+  [[nodiscard]] bool repeats(const LoadedRun& loaded, const FillerInstance& instance) const;
   [[nodiscard]] SmSeconds sm_seconds() const;
   [[nodiscard]] std::optional<observe::UsagePower> interval_power(SimTime now);
   [[nodiscard]] SimTime next_contact(SimTime now) const override;

@@ -207,7 +207,8 @@ std::unique_ptr<synth::ServerExchanges> Simulation::exchanges_among(
 void Simulation::add_programs(GpuNode& node) {
   const program::Program& rank = loaded_.training->ranks[node.id().index()];
   node.add_training(scenario_.training ? &rank : nullptr, training_setup(rank), goal_);
-  node.add_services(loaded_, requests_);
+  const bool alone = !scenario_.training && scenario_.policy == nullptr;
+  node.add_services(loaded_, requests_, alone ? &next_read_ : nullptr);
 }
 
 std::vector<FillerInstance*> Simulation::instances_of(std::uint32_t filler) const {
@@ -400,6 +401,7 @@ Result<SimTime> Simulation::run_until_known() {
 // and the GPUs run beside each other as they do without: only no window of theirs goes on beyond a
 // stretch, which changes no result.
 Result<void> Simulation::run_until(SimTime last) {
+  next_read_ = last;
   if (!records_usage()) return run_stretch(last);
   const observe::UsageGrid grid(scenario_.usage.interval, warmup_);
   if (!next_usage_) next_usage_ = grid.next_boundary(kSimStart);

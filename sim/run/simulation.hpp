@@ -80,6 +80,7 @@ class Simulation final {
   workload::Machine machine_;
   SimTime warmup_;
   SimTime end_{};
+  SimTime next_read_ = kSimStart;  ///< of GPUs' meters, after the warm-up
   Duration passed_{};  ///< added to RunScenario::passed_ns so far
   IterationGoal goal_;
   FillerPlaces places_;

@@ -73,8 +73,7 @@ class SharedGpu {
   [[nodiscard]] gpu::ClientUsage usage(const workload::ProgramRun& client) const {
     return gpu_.gpu.usage(client.client());
   }
-  /// gpu::Gpu::set_governor().
-  void set_governor(gpu::Governor* governor) { gpu_.gpu.set_governor(governor); }
+  [[nodiscard]] gpu::Gpu& device() const { return gpu_.gpu; }
   /// Null: no policy.
   [[nodiscard]] const policy::Policy* policy() const { return policy_.get(); }
   [[nodiscard]] const policy::CheckedActions* session() const {

@@ -3,8 +3,8 @@
 namespace bubblesim::workload {
 
 Service::Service(engine::Engine& engine, ProgramRun& run, const program::Batching& batching,
-                 ServiceListener& listener)
-    : engine_(engine), run_(run), batching_(batching), listener_(listener),
+                 ServiceListener& listener, PassTaker* taker)
+    : engine_(engine), run_(run), batching_(batching), listener_(listener), taker_(taker),
       timer_(engine.add_entity(*this, engine::Phase::kHost)) {}
 
 void Service::start_offline(SimTime now) {
@@ -40,7 +40,9 @@ void Service::start_batch(std::size_t size, SimTime now) {
   }
   busy_ = true;
   batch_start_ = now;
-  run_.start_pass(now, batching_.pass_factor(size));
+  const double factor = batching_.pass_factor(size);
+  if (taker_ != nullptr && taker_->take_pass(now, factor)) return;
+  run_.start_pass(now, factor);
 }
 
 void Service::pass_finished(SimTime now) {

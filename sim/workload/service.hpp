@@ -18,11 +18,21 @@
 
 namespace bubblesim::workload {
 
+/// Does passes in the place of a service's program.
+class PassTaker {
+ public:
+  virtual ~PassTaker() = default;
+  /// Whether it takes the pass that begins now, whose end it tells as the program's observer would;
+  /// false: the program runs.
+  virtual bool take_pass(SimTime now, double factor) = 0;
+};
+
 class Service final : public RequestService, public engine::EventHandler {
  public:
-  /// `run` was set up with Repeat::kOnePass; its observer must call pass_finished.
+  /// `run` was set up with Repeat::kOnePass; its observer must call pass_finished. `taker`: null:
+  /// `run` has every pass.
   Service(engine::Engine& engine, ProgramRun& run, const program::Batching& batching,
-          ServiceListener& listener);
+          ServiceListener& listener, PassTaker* taker = nullptr);
 
   /// Makes the service an offline one: from now on there is always a next batch.
   void start_offline(SimTime now) override;
@@ -53,6 +63,7 @@ class Service final : public RequestService, public engine::EventHandler {
   ProgramRun& run_;
   program::Batching batching_;
   ServiceListener& listener_;
+  PassTaker* taker_;
   engine::EntityId timer_;  ///< fires when a batch is due, after the arrivals of that instant
   std::deque<Waiting> queue_;
   std::vector<Waiting> batch_;
