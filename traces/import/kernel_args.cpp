@@ -47,7 +47,6 @@ void read_common(std::string_view key, const JsonValue& value, DeviceOpArgs& out
                  ShapeFields& shape) {
   if (key == "device") out.device = to_unsigned(value);
   else if (key == "stream") out.stream = to_unsigned(value);
-  else if (key == "correlation") out.correlation = to_unsigned(value).value_or(0);
   else if (key == "bytes") out.bytes = to_unsigned(value).value_or(0);
   else if (key == "grid") shape.grid = parse_dimensions(value.text);
   else if (key == "block") shape.block = parse_dimensions(value.text);
@@ -77,19 +76,28 @@ void read_collective(std::string_view key, const JsonValue& value, DeviceOpArgs&
 
 }  // namespace
 
+bool LaunchId::take(std::string_view key, const JsonValue& value) {
+  if (key == "correlation") correlation = to_unsigned(value);
+  else if (key == "External id") external = to_unsigned(value);
+  else return false;
+  return true;
+}
+
 DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule) {
   DeviceOpArgs out;
   ShapeFields shape;
+  LaunchId id;
   FieldReader fields(args, rule);
   std::string_view key;
   JsonValue value;
   while (fields.next(key, value)) {
-    if (key.empty()) continue;
+    if (key.empty() || id.take(key, value)) continue;
     // Kineto writes its own fields in lower case; PyTorch's collective fields start in upper case.
     if (key.front() >= 'a' && key != "dtype") read_common(key, value, out, shape);
     else read_collective(key, value, out);
   }
   out.repeats = fields.repeats();
+  out.correlation = id.value();
   if (shape.grid && shape.block) {
     const LaunchShape launch{*shape.grid, *shape.block, shape.registers, shape.shared};
     if (sensible(launch)) out.shape = launch;

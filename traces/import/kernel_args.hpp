@@ -10,6 +10,20 @@
 
 namespace bubblesim::traces {
 
+/// The id that a launch and its operations share.
+struct LaunchId {
+  std::optional<std::uint64_t> correlation;
+  /// Of an operator, except in older recordings of AMD GPUs: those write the correlation here, and
+  /// nothing else.
+  std::optional<std::uint64_t> external;
+
+  /// False: `key` is another argument.
+  bool take(std::string_view key, const JsonValue& value);
+  [[nodiscard]] std::uint64_t value() const {
+    return correlation.value_or(external.value_or(0));
+  }
+};
+
 struct DeviceOpArgs {
   std::optional<std::uint64_t> device;
   std::optional<std::uint64_t> stream;

@@ -236,15 +236,15 @@ void KinetoRecorder::add_host_call(const RawEvent& event) {
   call.name = intern(event.name);
   call.kind = call_kind(call.name);
   call.thread = thread(event.pid, event.tid);
+  LaunchId id;
   each_argument(event, [&](std::string_view key, const JsonValue& value) {
-    if (key == "correlation") {
-      call.correlation = to_unsigned(value).value_or(0);
-    } else if (key == "stream") {
+    if (!id.take(key, value) && key == "stream") {
       const auto pointer = to_unsigned(value);
       pending.has_pointer = pointer.has_value();
       pending.stream_pointer = pointer.value_or(0);
     }
   });
+  call.correlation = id.value();
   records_.calls.push_back(pending);
 }
 

@@ -22,6 +22,26 @@ TEST(KinetoJoin, kernels_find_their_launch_by_correlation) {
   EXPECT_EQ(trace.device_ops[1].launch, 0U);
 }
 
+// The only id in older recordings of AMD GPUs; beside a correlation it is an operator's.
+TEST(KinetoJoin, an_external_id_joins_only_rows_without_correlation) {
+  const auto row = [](const char* cat, const char* name, const char* ts, const char* id) {
+    return std::string(R"({"ph": "X", "pid": 1, "tid": 0, "dur": 2, "cat": ")") + cat +
+           R"(", "name": ")" + name + R"(", "ts": )" + ts + R"(, "args": {"External id": )" + id +
+           "}}";
+  };
+  const RankTrace old = imported(file({row("cuda_runtime", "hipLaunchKernel", "1", "58"),
+                                       row("cuda_runtime", "hipLaunchKernel", "4", "60"),
+                                       row("kernel", "gemm", "9", "60"),
+                                       row("kernel", "gemm", "20", "58")}));
+  EXPECT_EQ(old.device_ops[0].launch, 1U);
+  EXPECT_EQ(old.device_ops[1].launch, 0U);
+  const std::string of_operator = R"(, "External id": 8)";
+  const RankTrace newer =
+      imported(file({call("1", "8"), call("2", "9", "cudaLaunchKernel", of_operator),
+                     kernel("5", "9", "gemm", of_operator)}));
+  EXPECT_EQ(newer.device_ops[0].launch, 1U);
+}
+
 // Whole microseconds: the second kernel began within the microsecond of the first.
 TEST(KinetoJoin, operations_of_one_time_go_by_their_launches_wherever_they_stand) {
   for (const bool swapped : {false, true}) {
