@@ -80,12 +80,14 @@ bool is_nccl(std::string_view name) {
 }  // namespace
 
 bool is_communication_kernel(std::string_view kernel_name) {
-  // In the last rows: NVIDIA/TensorRT-LLM cpp/tensorrt_llm/kernels/customAllReduceKernels.cu (one
+  // DeepEP's kernels, also as DeepSeek's own build names them (deepseek-ai/profile-data). In the
+  // last rows: NVIDIA/TensorRT-LLM cpp/tensorrt_llm/kernels/customAllReduceKernels.cu (one
   // and two shots; others took the names over), NVIDIA/TransformerEngine
   // transformer_engine/common/comm_gemm_overlap/userbuffers/userbuffers.cu, vllm-project/vllm
   // csrc/quickreduce/quick_reduce.h, ROCm/aiter csrc/include/custom_all_reduce.cuh.
-  static constexpr std::array<std::string_view, 16> kPartsOfNames{
-      "deep_ep::", "nvshmem", "cross_device_reduce", "multimem_all_reduce",
+  static constexpr std::array<std::string_view, 18> kPartsOfNames{
+      "deep_ep::", "dpsk::ep::internode", "dpsk::ep::intranode",
+      "nvshmem", "cross_device_reduce", "multimem_all_reduce",
       "multimem_one_shot_all_reduce", "one_shot_all_reduce", "two_shot_all_reduce",
       "mscclpp::", "allreduce_fusion_kernel", "bubblesim_standin_",
       "ShotAllReduceKernel", "userbuffers_fp16_sum_inplace_gpu", "userbuffers_push",

@@ -390,12 +390,14 @@ TEST(KinetoNames, libraries_name_their_own_collectives) {
            {"void quickreduce::allreduce_prototype_twoshot<quickreduce::AllReduceTwoshot<__half>>(",
             Kind::kAllReduce},
            {"void aiter::reduce_scatter_cross_device_store<__hip_bfloat16, 8>(X)",
-            Kind::kReduceScatter}}) {
+            Kind::kReduceScatter},
+           {"void dpsk::ep::internode::combine<false, 8>(int4*)", Kind::kUnknown}}) {
     EXPECT_TRUE(is_communication_kernel(name)) << name;
     EXPECT_EQ(kind_of_kernel(name), kind) << name;
   }
-  // What it does on its own GPU is none: Transformer Engine's counter.
+  // What it does on its own GPU is none: Transformer Engine's counter, DeepEP's plan.
   EXPECT_FALSE(is_communication_kernel("kuserbuffers_inc(int*)"));
+  EXPECT_FALSE(is_communication_kernel("void dpsk::ep::cuda::get_dispatch_layout<256>(X)"));
 }
 
 }  // namespace
