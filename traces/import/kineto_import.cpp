@@ -164,6 +164,16 @@ std::string look_of_other_device(const KinetoRecords& records) {
   return {};
 }
 
+/// What was left out of the file, in the words of the counters.
+std::string losses_of(const CounterSet& counters) {
+  std::string out;
+  for (const auto& [name, entry] : counters) {
+    if (entry.severity != Severity::kLoss) continue;
+    out += (out.empty() ? ": " : "; ") + std::to_string(entry.count) + " " + entry.help;
+  }
+  return out;
+}
+
 /// Events there are, but no device operation among them.
 std::string look_of_events(const KinetoTextShape& shape, const KinetoRecords& records) {
   const std::uint64_t host = count_of(records, KinetoCategory::kCpuOp) +
@@ -174,7 +184,8 @@ std::string look_of_events(const KinetoTextShape& shape, const KinetoRecords& re
                             count_of(records, KinetoCategory::kCopy) +
                             count_of(records, KinetoCategory::kMemset);
   if (gpu > 0) {
-    return "has " + std::to_string(gpu) + " device operations, none with a usable time and stream";
+    return "has " + std::to_string(gpu) + " device operations, none of them usable" +
+           losses_of(records.trace.counters);
   }
   if (std::string device = look_of_other_device(records); !device.empty()) return device;
   if (host + calls > 0) {

@@ -305,7 +305,9 @@ TEST(KinetoRefusal, other_files_are_refused_with_what_they_look_like) {
            {R"({"traceEvents": [{"ph": "X", "cat": "sched", "name": "a", "ts": 1, "dur": 1}]})",
             "category 'sched'"},
            {file({R"({"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1})"}),
-            "no device activity"}}) {
+            "no device activity"},
+           {file({R"({"ph": "B", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 1})"}),
+            "none of them usable: 1 operations, calls and annotations written as a begin"}}) {
     const auto trace = import_kineto_text(text, "odd.json");
     ASSERT_FALSE(trace.has_value()) << text;
     EXPECT_NE(trace.error().message.find(reason), std::string::npos) << trace.error().text();
