@@ -55,8 +55,8 @@ std::string look_of(const nsys::Database& database) {
   }
   for (const std::string_view table : kOpTables) {
     if (!database.has_table(table)) continue;
-    return "has no usable device operation: every row of " + std::string(table) +
-           " lacks its time, GPU or stream";
+    return "has no usable device operation: no row of " + std::string(table) +
+           " has a time, a GPU and a stream";
   }
   return "is an export of Nsight Systems without device activity: none of its tables is "
          "CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET or _GRAPH_TRACE (profiled without "
