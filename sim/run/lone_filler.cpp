@@ -61,15 +61,16 @@ bool LoneFillerMonitor::take_pass(SimTime now, double factor) {
   begin_ = now;
   factor_ = factor;
   const auto known = known_.find(factor);
-  const SimTime read = now < meters_.warmup ? std::min(meters_.warmup, next_read_) : next_read_;
-  if (known != known_.end() && known->second.length <= read - now) {
-    taken_ = &known->second;
-    gpu_.engine().schedule(entity_, now + taken_->length);
-    return true;
+  if (known == known_.end()) {
+    seen_ = {};
+    gpu_.device().log_sm_ns(&seen_.sm_ns);
+    return false;
   }
-  seen_ = {};
-  gpu_.device().log_sm_ns(&seen_.sm_ns);
-  return false;
+  const SimTime read = now < meters_.warmup ? std::min(meters_.warmup, next_read_) : next_read_;
+  if (known->second.length > read - now) return false;
+  taken_ = &known->second;
+  gpu_.engine().schedule(entity_, now + taken_->length);
+  return true;
 }
 
 // Meters only sum: one operation stands for those of the pass.
@@ -81,12 +82,10 @@ void LoneFillerMonitor::on_event(SimTime now) {
   filler_->served_by().pass_finished(now);
 }
 
-// Meters that are read within a pass sum its parts. A pass that the device ends, not the host, ends
-// in another phase than this entity's.
+// A pass that the device ends, not the host, ends in another phase than this entity's.
 void LoneFillerMonitor::on_pass_finished(workload::ProgramRun& watched, SimTime now) {
   gpu_.device().log_sm_ns(nullptr);
-  const bool was_read = begin_ < meters_.warmup && now > meters_.warmup;
-  if (!was_read && last_op_end_ < now) {
+  if (last_op_end_ < now) {
     seen_.length = now - begin_;
     known_.try_emplace(factor_, std::move(seen_));
   }

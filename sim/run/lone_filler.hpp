@@ -1,9 +1,11 @@
 // Monitors a filler that has its GPU to itself. Its passes with the same factor on their times are
 // copies of the first one: that goes event by event, and a later one is a single event at its end,
-// after which meters and counters are those of its events (tests/laws/domains). Passes within which
+// after which meters, requests and SM time are those of its events (tests/laws/domains), while the
+// GPU's and the program's own counters, which nobody reads here, stand still. Passes within which
 // meters are read go event by event, too.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <vector>
 
