@@ -77,8 +77,8 @@ void read_collective(std::string_view key, const JsonValue& value, DeviceOpArgs&
 }  // namespace
 
 bool LaunchId::take(std::string_view key, const JsonValue& value) {
-  if (key == "correlation") correlation = to_unsigned(value);
-  else if (key == "External id") external = to_unsigned(value);
+  if (key == "correlation") correlation = to_unsigned(value).value_or(0);
+  else if (key == "External id") external = to_unsigned(value).value_or(0);
   else return false;
   return true;
 }

@@ -12,15 +12,15 @@ namespace bubblesim::traces {
 
 /// The id that a launch and its operations share.
 struct LaunchId {
-  std::optional<std::uint64_t> correlation;
+  std::optional<std::uint64_t> correlation;  ///< 0: it cannot be read
   /// Of an operator, except in older recordings of AMD GPUs: those write the correlation here, and
   /// nothing else.
-  std::optional<std::uint64_t> external;
+  std::uint64_t external = 0;
 
   /// False: `key` is another argument.
   bool take(std::string_view key, const JsonValue& value);
   [[nodiscard]] std::uint64_t value() const {
-    return correlation.value_or(external.value_or(0));
+    return correlation.value_or(external);
   }
 };
 

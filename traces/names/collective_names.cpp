@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <memory>
+#include <span>
 
 namespace bubblesim::traces {
 namespace {
@@ -77,29 +78,38 @@ bool is_nccl(std::string_view name) {
   return name.starts_with("nccl") || name.starts_with("rccl") || name.starts_with("msccl");
 }
 
+bool has_any(std::string_view name, std::span<const std::string_view> parts) {
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+// NVSHMEM and DeepEP (deepseek-ai/DeepEP csrc/kernels: deep_ep::internode, internode_ll, intranode;
+// dpsk::ep:: in DeepSeek's own build, deepseek-ai/profile-data).
+bool exchanges_tokens(std::string_view name) {
+  static constexpr std::array<std::string_view, 3> kExchanges{"nvshmem", "ep::internode",
+                                                              "ep::intranode"};
+  return has_any(name, kExchanges);
+}
+
 }  // namespace
 
 bool is_communication_kernel(std::string_view kernel_name) {
-  // DeepEP's kernels, also as DeepSeek's own build names them (deepseek-ai/profile-data). In the
-  // last rows: NVIDIA/TensorRT-LLM cpp/tensorrt_llm/kernels/customAllReduceKernels.cu (one
+  // In the last rows: NVIDIA/TensorRT-LLM cpp/tensorrt_llm/kernels/customAllReduceKernels.cu (one
   // and two shots; others took the names over), NVIDIA/TransformerEngine
   // transformer_engine/common/comm_gemm_overlap/userbuffers/userbuffers.cu, vllm-project/vllm
   // csrc/quickreduce/quick_reduce.h, ROCm/aiter csrc/include/custom_all_reduce.cuh.
-  static constexpr std::array<std::string_view, 18> kPartsOfNames{
-      "deep_ep::", "dpsk::ep::internode", "dpsk::ep::intranode",
-      "nvshmem", "cross_device_reduce", "multimem_all_reduce",
+  static constexpr std::array<std::string_view, 14> kPartsOfNames{
+      "cross_device_reduce", "multimem_all_reduce",
       "multimem_one_shot_all_reduce", "one_shot_all_reduce", "two_shot_all_reduce",
       "mscclpp::", "allreduce_fusion_kernel", "bubblesim_standin_",
       "ShotAllReduceKernel", "userbuffers_fp16_sum_inplace_gpu", "userbuffers_push",
       "userbuffers_pull", "allreduce_prototype", "reduce_scatter_cross_device_store"};
-  return is_nccl(kernel_name) || std::ranges::any_of(kPartsOfNames, [&](std::string_view part) {
-           return kernel_name.find(part) != std::string_view::npos;
-         });
+  return is_nccl(kernel_name) || exchanges_tokens(kernel_name) ||
+         has_any(kernel_name, kPartsOfNames);
 }
 
 CollectiveKind kind_of_kernel(std::string_view kernel_name) {
-  if (kernel_name.find("deep_ep::") != std::string_view::npos) return CollectiveKind::kUnknown;
-  if (kernel_name.find("nvshmem") != std::string_view::npos) return CollectiveKind::kUnknown;
+  if (exchanges_tokens(kernel_name)) return CollectiveKind::kUnknown;
   return kind_in(squeezed(before_arguments(kernel_name)));
 }
 

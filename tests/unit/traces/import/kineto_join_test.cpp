@@ -35,6 +35,9 @@ TEST(KinetoJoin, an_external_id_joins_only_rows_without_correlation) {
                                        row("kernel", "gemm", "20", "58")}));
   EXPECT_EQ(old.device_ops[0].launch, 1U);
   EXPECT_EQ(old.device_ops[1].launch, 0U);
+  const RankTrace odd = imported(file({row("cuda_runtime", "hipLaunchKernel", "1", "58"),
+                                       kernel("9", "-3", "gemm", R"(, "External id": 58)")}));
+  EXPECT_EQ(odd.device_ops[0].launch, kNone);
   const std::string of_operator = R"(, "External id": 8)";
   const RankTrace newer =
       imported(file({call("1", "8"), call("2", "9", "cudaLaunchKernel", of_operator),
@@ -398,6 +401,7 @@ TEST(KinetoNames, libraries_name_their_own_collectives) {
   // What it does on its own GPU is none: Transformer Engine's counter, DeepEP's plan.
   EXPECT_FALSE(is_communication_kernel("kuserbuffers_inc(int*)"));
   EXPECT_FALSE(is_communication_kernel("void dpsk::ep::cuda::get_dispatch_layout<256>(X)"));
+  EXPECT_FALSE(is_communication_kernel("void deep_ep::layout::get_dispatch_layout<256, 32>(X)"));
 }
 
 }  // namespace
