@@ -61,8 +61,8 @@ Duration mean(const workload::ReplayReport& report,
 CheckedResult<synth::RooflineDevice> roofline_device(const std::string& name,
                                                      const AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto gpu, hardware::find_gpu_spec(name, context.device_folder()));
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      auto efficiency, model::find_efficiency(gpu.id, context.config_folder + "/efficiency"));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto efficiency,
+                             model::device_efficiency(gpu, context.config_folder));
   return synth::RooflineDevice{std::move(gpu), std::move(efficiency)};
 }
 

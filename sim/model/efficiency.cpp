@@ -1,6 +1,10 @@
 #include "sim/model/efficiency.hpp"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "sim/base/input_file.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
 
 namespace bubblesim::model {
 
@@ -60,6 +64,23 @@ CheckedResult<Efficiency> find_efficiency(std::string_view name, const std::stri
   BUBBLESIM_ASSIGN_OR_RETURN(Efficiency efficiency, read_whole_file(path, read_efficiency));
   efficiency.id = data_file_id(path);
   return efficiency;
+}
+
+CheckedResult<Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
+                                            const std::string& configs) {
+  const std::string folder = configs + "/efficiency";
+  std::error_code code;
+  if (std::filesystem::exists(folder + '/' + gpu.id + ".json", code)) {
+    return find_efficiency(gpu.id, folder);
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices,
+                             hardware::read_device_folder(configs + "/devices"));
+  const auto match = std::ranges::find_if(
+      devices, [&](const auto& device) { return device.spec.name == gpu.name; });
+  if (match != devices.end()) return find_efficiency(match->spec.id, folder);
+  return tl::make_unexpected(Errors{
+      {folder, {}, "found no file for " + gpu.name + "; expected " + gpu.id +
+                       ".json, or \"efficiency\" of a model that serves"}});
 }
 
 namespace {

@@ -13,6 +13,7 @@
 
 #include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/layer_work.hpp"
 
 namespace bubblesim::model {
@@ -98,6 +99,12 @@ struct Efficiency {
 /// device ("h100"), or of a user's own file.
 [[nodiscard]] CheckedResult<Efficiency> find_efficiency(std::string_view name,
                                                         const std::string& folder);
+
+/// The file of `configs`/efficiency with the id of `gpu`, else that of the device of
+/// `configs`/devices with the name of `gpu`. So a user's own device file (calibrated, say) has the
+/// kernel times of the device that it describes. Fault: there is none.
+[[nodiscard]] CheckedResult<Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
+                                                          const std::string& configs);
 
 /// A number of an Efficiency, by its path in the file.
 struct EfficiencyField {

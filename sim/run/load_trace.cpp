@@ -160,7 +160,6 @@ CheckedResult<hardware::GpuSpec> described_by(const traces::DeviceInfo& recorded
       hardware::GpuSpec spec,
       hardware::find_gpu_spec(alike == devices.end() ? "a100-40gb" : alike->spec.id,
                               device_folder));
-  spec.id.clear();
   spec.name = recorded.name.empty() ? "unknown device" : recorded.name;
   if (recorded.sm_count > 0) spec.sm_count = recorded.sm_count;
   if (recorded.memory_bytes > 0) spec.memory = Bytes{recorded.memory_bytes};

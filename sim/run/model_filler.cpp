@@ -231,9 +231,8 @@ CheckedResult<ModelFiller> load_train_filler(FillerConfig& config, const hardwar
                                              const std::string& device_folder) {
   const synth::JobNames& names = std::get<TrainProgram>(config.program).names;
   const std::string configs = std::filesystem::path(device_folder).parent_path().string();
-  BUBBLESIM_ASSIGN_OR_RETURN(synth::JobRequest request, synth::find_job(names, configs));
-  request.gpu = device;
-  BUBBLESIM_ASSIGN_OR_RETURN(request.efficiency, synth::device_efficiency(device, configs));
+  BUBBLESIM_ASSIGN_OR_RETURN(synth::JobRequest request,
+                             synth::find_job(names, configs, &device));
   BUBBLESIM_ASSIGN_OR_RETURN(const synth::ParallelPlan plan, synth::plan_job(std::move(request)));
   synth::SynthesisedJob job = synth::synthesise(plan);
   if (job.world_size != 1) {

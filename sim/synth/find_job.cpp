@@ -100,7 +100,8 @@ CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& fo
   return parse_plan(compact_text(plan), path);
 }
 
-CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs) {
+CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs,
+                                   const hardware::GpuSpec* gpu) {
   Errors errors;
   JobRequest out;
   out.model = take(model::find_model(names.model, configs + "/models"), errors);
@@ -108,8 +109,8 @@ CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& con
   const bool planned = plan.has_value();
   out.plan = take(std::move(plan), errors);
   auto cluster = hardware::find_cluster_spec(names.cluster, configs + "/clusters");
-  const bool known = cluster.has_value() || names.device.has_value();
   const bool seeded = cluster.has_value() && names.hash_seed.has_value();
+  const bool known = gpu != nullptr || cluster.has_value() || names.device.has_value();
   out.cluster = take(std::move(cluster), errors);
   if (seeded) {
     const auto set = set_hash_seed(*names.hash_seed, names.cluster, out.cluster.tree);
@@ -122,31 +123,16 @@ CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& con
     out.software = take(find_software(out.plan.software, configs + "/software"), errors);
   }
   if (known) {
-    const std::string device = names.device.value_or(out.cluster.device);
-    auto gpu = hardware::find_gpu_spec(device, configs + "/devices");
-    const bool described = gpu.has_value();
-    out.gpu = take(std::move(gpu), errors);
-    if (described) out.efficiency = take(device_efficiency(out.gpu, configs), errors);
+    auto found = gpu != nullptr ? CheckedResult<hardware::GpuSpec>(*gpu)
+                                : hardware::find_gpu_spec(
+                                      names.device.value_or(out.cluster.device),
+                                      configs + "/devices");
+    const bool described = found.has_value();
+    out.gpu = take(std::move(found), errors);
+    if (described) out.efficiency = take(model::device_efficiency(out.gpu, configs), errors);
   }
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   return out;
-}
-
-CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
-                                                   const std::string& configs) {
-  const std::string folder = configs + "/efficiency";
-  std::error_code code;
-  if (std::filesystem::exists(folder + '/' + gpu.id + ".json", code)) {
-    return model::find_efficiency(gpu.id, folder);
-  }
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices,
-                             hardware::read_device_folder(configs + "/devices"));
-  const auto match = std::ranges::find_if(
-      devices, [&](const auto& device) { return device.spec.name == gpu.name; });
-  if (match != devices.end()) return model::find_efficiency(match->spec.id, folder);
-  return tl::make_unexpected(Errors{
-      {folder, {}, "found no file for " + gpu.name + "; expected " +
-                       (gpu.id.empty() ? std::string("one") : gpu.id + ".json")}});
 }
 
 namespace {

@@ -24,14 +24,10 @@ namespace bubblesim::synth {
                                                 const std::vector<PlanChange>& changes);
 
 /// `configs` holds models/, plans/, clusters/, devices/, efficiency/ and software/. Every name that
-/// is not found is a fault; all are reported at once.
-[[nodiscard]] CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs);
-
-/// The efficiency file with the id of `gpu`, else that of the device in `configs`/devices with the
-/// name of `gpu`. So a user's own device file (calibrated, say) has the kernel times of the device
-/// that it describes. Fault: there is none.
-[[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
-                                                                 const std::string& configs);
+/// is not found is a fault; all are reported at once. `gpu` takes the place of the one that is
+/// named; null: that one.
+[[nodiscard]] CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs,
+                                                 const hardware::GpuSpec* gpu = nullptr);
 
 // Precisions that a device does not have, as frameworks handle them: bf16 becomes fp16 (of the same
 // size; PyTorch's autocast and Megatron with loss scaling), tf32 becomes fp32 (PyTorch's switch

@@ -124,7 +124,7 @@ CheckedResult<model::Efficiency> efficiency_of(const InferenceNames& names,
                                                const hardware::GpuSpec& gpu,
                                                const std::string& configs) {
   if (names.efficiency) return model::find_efficiency(*names.efficiency, configs + "/efficiency");
-  return device_efficiency(gpu, configs);
+  return model::device_efficiency(gpu, configs);
 }
 
 Generation generation_of(const InferenceNames& names, const std::string& configs,

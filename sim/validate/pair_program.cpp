@@ -323,7 +323,7 @@ CheckedResult<PairMachine> find_pair_machine(const std::string& device,
   PairMachine out;
   BUBBLESIM_ASSIGN_OR_RETURN(out.gpu, hardware::find_gpu_spec(device, configs + "/devices"));
   BUBBLESIM_ASSIGN_OR_RETURN(out.efficiency,
-                             model::find_efficiency(device, configs + "/efficiency"));
+                             model::device_efficiency(out.gpu, configs));
   out.models = configs + "/models";
   return out;
 }

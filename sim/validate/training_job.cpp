@@ -28,8 +28,7 @@ CheckedResult<Testbed> find_testbed(const std::string& configs, const std::strin
                              hardware::find_cluster_spec(cluster, configs + "/clusters"));
   BUBBLESIM_ASSIGN_OR_RETURN(
       out.gpu, hardware::find_gpu_spec(out.cluster.device, configs + "/devices"));
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      out.efficiency, model::find_efficiency(out.cluster.device, configs + "/efficiency"));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.efficiency, model::device_efficiency(out.gpu, configs));
   BUBBLESIM_ASSIGN_OR_RETURN(out.software,
                              synth::find_software(software, configs + "/software"));
   return out;

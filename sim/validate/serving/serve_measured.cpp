@@ -353,8 +353,8 @@ CheckedResult<void> set_costs(const ServerSettings& settings, const SetupRequest
     return {};
   }
   setup.steps = request.steps;
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      setup.efficiency, model::find_efficiency(setup.gpu.id, request.configs + "/efficiency"));
+  BUBBLESIM_ASSIGN_OR_RETURN(setup.efficiency,
+                             model::device_efficiency(setup.gpu, request.configs));
   if (const auto able = step_cost::ModelTimes::check_work(setup.model, settings.layout);
       !able) {
     return tl::make_unexpected(able.error());

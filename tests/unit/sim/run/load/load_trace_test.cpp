@@ -367,6 +367,7 @@ TEST_F(LoadTrace, ADeviceWithoutAFileIsMadeOfWhatTheTraceSaysOfIt) {
   CounterSet counters;
   const auto device = must(device_for_run(trace.job, {}, kDeviceFiles, counters));
   EXPECT_EQ(device.name, "NVIDIA A40");
+  EXPECT_EQ(device.id, "a10");
   EXPECT_EQ(device.sm_count, 84U);
   EXPECT_EQ(device.memory.value, 47'850'782'720U);
   EXPECT_EQ(device.sm.max_blocks, 16U);
