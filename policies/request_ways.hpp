@@ -53,9 +53,11 @@ class RequestWays {
     seen_[*way].work += to_seconds(work);
     if (beside) seen_[*way].work_beside += to_seconds(work);
   }
-  /// A kernel of training ended so much later than it does undisturbed.
-  void delay(std::optional<std::size_t> way, Duration late) {
+  /// A kernel of training ended so much later than it does undisturbed. Returns what that seems to
+  /// cost: as much for a second of delay as in recent iterations.
+  Duration delay(std::optional<std::size_t> way, Duration late) {
     (way ? seen_[*way].late : other_late_) += to_seconds(late);
+    return scale(late, cost_of_delay());
   }
 
   /// An iteration of training lost `loss`; nothing: not known. The job's other ranks add to what is
@@ -63,7 +65,7 @@ class RequestWays {
   void end_iteration(std::optional<Duration> loss) {
     double late = std::max(std::exchange(other_late_, 0), 0.0);
     for (Seen& seen : seen_) late += seen.late = std::max(seen.late, 0.0);
-    double scale = std::clamp(by_delay_.get(), 0.0, kMostScale);
+    double scale = cost_of_delay();
     if (loss && late > 0) {
       scale = std::clamp(to_seconds(*loss) / late, -kMostScale, kMostScale);
       by_delay_.see(scale * late, late);
@@ -124,6 +126,9 @@ class RequestWays {
   };
 
   [[nodiscard]] bool is_known(std::size_t way) const { return seen_[way].is_known(kTried / 2); }
+  [[nodiscard]] double cost_of_delay() const {
+    return std::clamp(by_delay_.get(), 0.0, kMostScale);
+  }
   [[nodiscard]] double time_of(std::size_t way) const {
     return seen_[way].beside / std::max(seen_[way].work_beside, 1e-12);
   }

@@ -7,10 +7,11 @@
 // number of the job's ranks (at most 16), and the job's GPUs together spend one budget. When an
 // iteration ends, its length less the reference replaces the charge and moves the price:
 // host-bound training loses almost nothing by exposure, a job of many ranks loses more than the
-// exposure of one GPU. An iteration that had begun when fillers came in is not measured. If an
-// iteration lost more than half of itself and more than two buckets (an evaluation, a checkpoint),
-// only this GPU's exposure counts. Iterations also vary without fillers: by that spread the bucket
-// may overflow or owe more.
+// exposure of one GPU. Requests' ways cost unlike: beside requests the first charge is instead what
+// the delays of training's kernels seem to cost (request_ways.hpp). An iteration that had begun
+// when fillers came in is not measured. If an iteration lost more than half of itself and more than
+// two buckets (an evaluation, a checkpoint), only this GPU's exposure counts. Iterations also vary
+// without fillers: by that spread the bucket may overflow or owe more.
 //
 // Limits. One GPU's fillers may spend what the job's other GPUs would have needed, since all see
 // the same loss: in a pipeline the bubbles of the other GPUs stay closed until nothing is owed, and
@@ -62,8 +63,9 @@ class TrainingBudget {
   }
 
   /// Requests are among the fillers: the bucket holds half and begins full, so that spending
-  /// settles from above. Call before anything is charged.
+  /// settles from above, and exposure is not charged. Call before anything is charged.
   void serve_requests() {
+    serves_ = true;
     horizon_ = horizon_ / 2;
     see_iteration({});
     credit_ = most_;
@@ -85,12 +87,13 @@ class TrainingBudget {
   /// Time has passed since the last call; for `exposed` of it fillers were on the GPU beside
   /// training.
   void pass(Duration time, Duration exposed) {
-    const Duration charge = scale(exposed, price_);
     exposed_ += exposed;
-    charged_ += charge;
     if (credit_ < most_) credit_ = std::min(most_, credit_ + scale(time, share_));
-    credit_ -= charge;
+    if (!serves_) charge(scale(exposed, price_));
   }
+
+  /// Fillers seem to have cost training so much more; negative: less than was charged before.
+  void charge(Duration cost) { credit_ -= cost, charged_ += cost; }
 
   /// An iteration of training has ended, `loss` longer than the reference; nothing: not known.
   void end_iteration(std::optional<Duration> loss) {
@@ -116,7 +119,7 @@ class TrainingBudget {
   [[nodiscard]] double price() const { return price_; }
   /// Time in this iteration that fillers were in training's way, beside it or in its place.
   [[nodiscard]] Duration exposed() const { return exposed_; }
-  /// What has been charged for exposed().
+  /// What has been charged in this iteration.
   [[nodiscard]] Duration charged() const { return charged_; }
 
   /// Whether `gain` of fillers' work is worth `exposure` in training's way now: dear gains only
@@ -142,7 +145,8 @@ class TrainingBudget {
   Duration spread_{};
   Duration credit_{};
   Duration exposed_{};  ///< in this iteration
-  Duration charged_{};  ///< for exposed_
+  Duration charged_{};  ///< likewise
+  bool serves_ = false;
   double price_ = 1;
   LossRate rate_;  ///< of exposure
 };

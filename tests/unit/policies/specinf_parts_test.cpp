@@ -163,10 +163,10 @@ TEST(request_ways, cost_less_the_more_of_them_is_in_bubbles) {
 TEST(request_ways, cost_what_iterations_lost) {
   RequestWays ways = three_ways(1);
   ways.end_kernel(0, 100ms, true);
-  ways.delay(0, 10ms);
+  EXPECT_EQ(ways.delay(0, 10ms), 10ms);
   ways.end_iteration(30ms);
   EXPECT_DOUBLE_EQ(ways.price(0), 0.3);
-  ways.delay(0, 10ms);
+  EXPECT_EQ(ways.delay(0, 10ms), 12ms);
   ways.end_iteration(std::nullopt);
   EXPECT_DOUBLE_EQ(ways.price(0), 0.42);
 }
@@ -204,14 +204,17 @@ TEST(request_ways, are_tried_and_tried_again) {
 }
 
 /// 2 % of half of 2 s are there at once, and no more come in; a quarter spent leaves three.
+/// Exposure costs nothing. The iteration lost 8 ms in place of the 5 that were charged.
 TEST(training_budget, begins_full_and_holds_half_beside_requests) {
   TrainingBudget budget({0.02, 2s});
   budget.serve_requests();
   EXPECT_EQ(budget.credit(), 20ms);
-  budget.pass(1s, {});
+  budget.pass(1s, 10ms);
   EXPECT_DOUBLE_EQ(budget.fill(), 1);
-  budget.pass({}, 5ms);
+  budget.charge(5ms);
   EXPECT_DOUBLE_EQ(budget.fill(), 0.75);
+  budget.end_iteration(8ms);
+  EXPECT_EQ(budget.credit(), 12ms);
 }
 
 /// 2 % of 1 s are 20 ms. 5 ms of exposure at price 1 leave 15 ms. The iteration lost 1 ms of
