@@ -76,22 +76,25 @@ struct Communication {
 /// Whether NVLink joins every two GPUs of a server.
 enum class GpuMesh : std::uint8_t { kPartial, kFull };
 
-/// How the GPUs of a language-model server reduce an array.
-enum class ServerReduce : std::uint8_t {
-  kOneStage,   ///< each reads the arrays of all others
-  kTwoStages,  ///< each reduces a share of all arrays, then reads the shares of all others
-  kRing,
+/// How the GPUs of a language-model server reduce an array in each other's memory: in one stage
+/// each reads the arrays of all others; in two it reduces a share of all, then reads the others'.
+struct ServerReduce {
+  std::uint32_t stages = 1;
+  double port_bytes = 0;  ///< that a GPU reads
 };
 
-/// The choice of vLLM's CustomAllreduce (0.15 to 0.19; csrc/custom_all_reduce.cuh). Not simulated:
-/// symmetric memory, which on Hopper replaces rings and the two stages of eight GPUs; the fusion of
-/// a reduction with the norm after it (FlashInfer, by default from 0.16 on).
-[[nodiscard]] constexpr ServerReduce server_reduce(double bytes, std::uint32_t gpus, GpuMesh mesh) {
+/// The choice of vLLM's CustomAllreduce (0.15 to 0.19; csrc/custom_all_reduce.cuh) for GPUs of one
+/// node; nothing: NCCL reduces. Not simulated: symmetric memory, which on Hopper replaces rings and
+/// the two stages of eight GPUs; the fusion of a reduction with the norm after it (FlashInfer, by
+/// default from 0.16 on).
+[[nodiscard]] constexpr std::optional<ServerReduce> server_reduce(double bytes, std::uint32_t gpus,
+                                                                  GpuMesh mesh) {
   constexpr double kKiB = 1024;
   const bool able = gpus == 2 || (mesh == GpuMesh::kFull && gpus % 2 == 0 && gpus <= 8);
-  if (!able || bytes >= 8192 * kKiB) return ServerReduce::kRing;
+  if (!able || bytes >= 8192 * kKiB) return std::nullopt;
+  const double others = gpus - 1;
   const bool one = gpus == 2 || bytes < (gpus == 4 ? 512 : 256) * kKiB;
-  return one ? ServerReduce::kOneStage : ServerReduce::kTwoStages;
+  return one ? ServerReduce{1, others * bytes} : ServerReduce{2, 2 * others / gpus * bytes};
 }
 
 using WorkItem = std::variant<KernelWork, Communication>;

@@ -21,14 +21,6 @@ class NodeLoads {
   NodeLoads(const Topology& topology, std::vector<LinkLoad>& loads)
       : topology_(topology), loads_(loads) {}
 
-  void port(std::uint32_t gpu, double bytes, bool in_pair) {
-    if (bytes <= 0) return;
-    for (const Direction direction : {Direction::kOut, Direction::kIn}) {
-      loads_.push_back({in_pair ? topology_.pair_port(gpu, direction)
-                                : topology_.port(gpu, direction), bytes});
-    }
-  }
-
   // `bytes` of the group leave the node, and as many enter it, spread over its members' NICs.
   void nics(std::span<const std::uint32_t> members, double bytes) {
     if (bytes <= 0) return;
@@ -165,6 +157,18 @@ void add_send(const Topology& topology, double bytes, std::uint32_t from, std::u
   }
 }
 
+void add_port_loads(const Topology& topology, double bytes, std::span<const std::uint32_t> members,
+                    std::vector<LinkLoad>& loads) {
+  if (bytes <= 0) return;
+  const bool pair = one_pair(topology.spec(), members);
+  for (const std::uint32_t gpu : members) {
+    for (const Direction direction : {Direction::kOut, Direction::kIn}) {
+      loads.push_back({pair ? topology.pair_port(gpu, direction) : topology.port(gpu, direction),
+                       bytes});
+    }
+  }
+}
+
 void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algorithm, double bytes,
                const GroupLayout& place, std::vector<LinkLoad>& loads) {
   NodeLoads node_loads(topology, loads);
@@ -175,8 +179,7 @@ void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algor
     const Volume volume =
         volume_of(kind, algorithm, bytes, place.ranks(),
                   static_cast<std::uint32_t>(members.size()), place.nodes());
-    const bool pair = one_pair(topology.spec(), members);
-    for (const std::uint32_t gpu : members) node_loads.port(gpu, volume.port, pair);
+    add_port_loads(topology, volume.port, members, loads);
     node_loads.nics(members, volume.node);
     crossing = std::max(crossing, volume.node);
   }

@@ -65,6 +65,10 @@ struct Volume {
 [[nodiscard]] bool one_pair(const hardware::ClusterSpec& spec,
                             std::span<const std::uint32_t> members);
 
+/// Adds `bytes` each way on the port of each member of a node.
+void add_port_loads(const Topology& topology, double bytes, std::span<const std::uint32_t> members,
+                    std::vector<LinkLoad>& loads);
+
 /// Adds the load on each member's port, each NIC, leaf and region.
 void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algorithm, double bytes,
                const GroupLayout& place, std::vector<LinkLoad>& loads);

@@ -184,6 +184,16 @@ class Planner {
     return *std::move(out);
   }
 
+  // As many bytes are read of a GPU as it reads.
+  Transfer reads(double port_bytes, Duration latency, std::uint32_t blocks) const {
+    Transfer out;
+    out.latency = latency;
+    out.least = from_ns(port_bytes / node_rate() * 1e9);
+    add_port_loads(topology_, port_bytes, place_.gpus, out.loads);
+    out.channels = blocks;
+    return out;
+  }
+
  private:
   bool direct() const {
     return kind_ == CollectivePattern::kSendRecv || kind_ == CollectivePattern::kAllToAll;
@@ -350,6 +360,12 @@ class Planner {
 Transfer Topology::plan(CollectivePattern kind, Bytes bytes, const Group& group,
                         Algorithm algorithm, const CollectiveKernel& form) const {
   return Planner(*this, kind, bytes, group, form).best(algorithm);
+}
+
+Transfer Topology::plan_reads(double port_bytes, const Group& group, Duration latency,
+                              std::uint32_t blocks) const {
+  return Planner(*this, CollectivePattern::kAllReduce, {}, group, {})
+      .reads(port_bytes, latency, blocks);
 }
 
 }  // namespace bubblesim::network

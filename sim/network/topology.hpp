@@ -71,6 +71,11 @@ class Topology {
                               Algorithm algorithm = Algorithm::kAuto,
                               const CollectiveKernel& form = {}) const;
 
+  /// The cost of a kernel of `blocks` on each of the group's GPUs, all on one node, that reads
+  /// `port_bytes` of the others' memory: without a protocol of NCCL.
+  [[nodiscard]] Transfer plan_reads(double port_bytes, const Group& group, Duration latency,
+                                    std::uint32_t blocks) const;
+
   [[nodiscard]] Duration solo_time(const Transfer& transfer) const {
     return network::solo_time(transfer, links_);
   }

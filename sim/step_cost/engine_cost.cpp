@@ -128,13 +128,9 @@ double half_ring_us(const ServerLink& link, double bytes, double ranks) {
 
 /// An all-reduce over the GPUs that share a layer.
 double reduce_us(const ServerLink& link, double bytes, std::uint32_t ranks) {
-  const double others = ranks - 1;
-  switch (model::server_reduce(bytes, ranks, link.mesh)) {
-    case model::ServerReduce::kOneStage: return link_us(link, others * bytes, 1);
-    case model::ServerReduce::kTwoStages: return link_us(link, 2 * others / ranks * bytes, 2);
-    case model::ServerReduce::kRing: break;
-  }
-  return 2 * half_ring_us(link, bytes, ranks);
+  const auto direct = model::server_reduce(bytes, ranks, link.mesh);
+  return direct ? link_us(link, direct->port_bytes, direct->stages)
+                : 2 * half_ring_us(link, bytes, ranks);
 }
 
 double blocks_with_experts(const model::TransformerSpec& model) {

@@ -108,8 +108,8 @@ struct ServerLayout {
 /// in a group whose members have `group_tokens` together. Rings, as in NCCL:
 ///   all-reduce over n: 2 (n-1)/n of the bytes over the link, and 2 (n-1) latencies;
 ///   all-gather and reduce-scatter: half of it;
-/// but by model::server_reduce an all-reduce may have one stage, n-1 times the bytes and one
-/// latency, or two, a ring's bytes and two latencies. With tensor > 1, activations (2 bytes) are
+/// but by model::server_reduce an all-reduce may have one stage or two, each with one latency.
+/// With tensor > 1, activations (2 bytes) are
 /// all-reduced after the embedding, after attention and after the feed-forward part of each block,
 /// and logits gathered (vLLM's RowParallelLinear, VocabParallelEmbedding, LogitsProcessor). With
 /// experts over several GPUs, each mixture gathers the tokens of all, and reduces and scatters the

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/base/check.hpp"
+#include "sim/base/divide.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/inference_program.hpp"
 #include "sim/synth/rank_emitter.hpp"
@@ -371,18 +372,29 @@ ServerExchanges::Meeting ServerExchanges::meeting(const model::Communication& wh
   const auto [place, fresh] = planned_.try_emplace({kind, bytes});
   Planned& planned = place->second;
   if (fresh) {
-    // Each of two GPUs reads the other's array: a gather of both. Among more GPUs, NCCL's constants
-    // say nothing of vLLM's kernels.
-    const bool direct = kind == network::CollectivePattern::kAllReduce && group_.size() == 2 &&
-                        model::server_reduce(what.bytes, 2, model::GpuMesh::kPartial) ==
-                            model::ServerReduce::kOneStage;
-    planned.transfer =
-        direct ? topology_.plan(network::CollectivePattern::kAllGather, Bytes{2 * bytes}, group_)
-               : topology_.plan(kind, Bytes{bytes}, group_);
+    planned.transfer = transfer_of(kind, bytes);
     planned.meeting = {rendezvous_.add({group_.size(), &planned.transfer}),
                        planned.transfer.channels};
   }
   return planned.meeting;
+}
+
+network::Transfer ServerExchanges::transfer_of(network::CollectivePattern kind,
+                                               std::uint64_t bytes) const {
+  const auto node_of = [this](std::uint32_t gpu) { return topology_.node_of(gpu); };
+  const bool one_node = std::ranges::adjacent_find(group_.listed, std::ranges::not_equal_to{},
+                                                   node_of) == group_.listed.end();
+  const bool switched = topology_.spec().node.kind == hardware::NodeLink::kNvSwitch;
+  std::optional<model::ServerReduce> direct;
+  if (kind == network::CollectivePattern::kAllReduce && one_node) {
+    direct = model::server_reduce(static_cast<double>(bytes), group_.size(),
+                                  switched ? model::GpuMesh::kFull : model::GpuMesh::kPartial);
+  }
+  if (!direct) return topology_.plan(kind, Bytes{bytes}, group_);
+  // 512 threads a block, each with 16 bytes at a time (csrc/custom_all_reduce.cuh).
+  const std::uint64_t blocks = std::clamp<std::uint64_t>(divide_up(bytes, 512 * 16), 1, 36);
+  return topology_.plan_reads(direct->port_bytes, group_, direct->stages * kReduceStage,
+                              static_cast<std::uint32_t>(blocks));
 }
 
 }  // namespace bubblesim::synth

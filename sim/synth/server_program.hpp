@@ -35,6 +35,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,6 +45,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/base/shared.hpp"
+#include "sim/base/time.hpp"
 #include "sim/model/inference_work.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/network/rendezvous.hpp"
@@ -58,9 +60,14 @@ namespace bubblesim::synth {
 // The meetings of a server's GPUs: a collective for each kind and size of exchange in its steps,
 // over the same links as training's collectives.
 //
-// sim/network gives an exchange's cost on the server's GPUs. Its kernel holds SMs on each of them
+// sim/network gives an exchange's cost on the server's GPUs; model::server_reduce says which
+// all-reduces are vLLM's own kernels. Its kernel holds SMs on each of them
 // from its own start on, as training's does. Sizes are never forgotten: there are as many as counts
 // of tokens, of one member or of all together. Single-threaded.
+
+/// A stage of vLLM's own all-reduce besides its bytes: as measured on H100s
+/// (notebooks/lab/stages.py), assumed for other GPUs.
+inline constexpr Duration kReduceStage = std::chrono::microseconds{6};
 
 class ServerExchanges {
  public:
@@ -79,6 +86,9 @@ class ServerExchanges {
   [[nodiscard]] Meeting meeting(const model::Communication& what);
 
  private:
+  [[nodiscard]] network::Transfer transfer_of(network::CollectivePattern kind,
+                                              std::uint64_t bytes) const;
+
   struct Planned {
     network::Transfer transfer;
     Meeting meeting;

@@ -224,6 +224,21 @@ TEST(CollectiveCost, AMeshGivesGroupsWhatTheirLinksGive) {
   EXPECT_EQ(time(8), us(14000));
 }
 
+// 0.8 GB over the port of a switch, of a pair, or of a mesh's group of two; nothing of NCCL's.
+TEST(CollectiveCost, ReadsTakeTheirLatencyAndTheirBytesOverThePort) {
+  hardware::ClusterSpec spec = round_cluster();
+  spec.node.pair_bandwidth = {200e9};
+  spec.node.group_bandwidth = {{20e9}, {20e9}, {50e9}, {50e9}, {50e9}, {50e9}, {100e9}};
+  const auto time = [&spec](hardware::NodeLink kind) {
+    spec.node.kind = kind;
+    const Topology topology(spec);
+    return topology.solo_time(topology.plan_reads(0.8e9, strided_group(2, 2), us(6), 36));
+  };
+  EXPECT_EQ(time(hardware::NodeLink::kNvSwitch), us(6 + 8000));
+  EXPECT_EQ(time(hardware::NodeLink::kPairs), us(6 + 4000));
+  EXPECT_EQ(time(hardware::NodeLink::kMesh), us(6 + 40000));
+}
+
 // 24 channels x 8 ranks x 10 kB: below 1.92 MB the time stays, and fewer channels work.
 TEST(CollectiveCost, SmallMessagesUseFewerChannels) {
   hardware::ClusterSpec spec = round_cluster();
