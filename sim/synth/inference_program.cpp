@@ -1,8 +1,10 @@
 #include "sim/synth/inference_program.hpp"
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "sim/model/inference_work.hpp"
 #include "sim/synth/find_job.hpp"
@@ -12,7 +14,13 @@
 namespace bubblesim::synth {
 namespace {
 
+using step_cost::StepGraphs;
+
 constexpr double kFloatBytes = 4.0;
+
+StepGraphs graphs_of(const Generation& shape) {
+  return shape.decode == DecodeMode::kGraph ? StepGraphs::kWhole : StepGraphs::kNone;
+}
 
 const model::TransformerSpec* transformer_of(const model::ModelSpec& model) {
   return std::get_if<model::TransformerSpec>(&model.network);
@@ -71,7 +79,7 @@ class Emission {
 
  private:
   void begin(std::uint64_t sequence);
-  [[nodiscard]] Result<void> step(const model::ModelWork& work, DecodeMode mode, double result);
+  [[nodiscard]] Result<void> step(const model::ModelWork& work, StepGraphs graphs, double result);
   [[nodiscard]] Result<void> prompts(const Generation& shape);
   [[nodiscard]] Result<void> decode(const Generation& shape);
   [[nodiscard]] Result<void> speculate(const Generation& shape, const DraftSpeculation& how);
@@ -88,10 +96,10 @@ void Emission::begin(std::uint64_t sequence) {
   passes_.copy_to_device(request_bytes(request_, sequence));
 }
 
-Result<void> Emission::step(const model::ModelWork& work, DecodeMode mode, double result) {
+Result<void> Emission::step(const model::ModelWork& work, StepGraphs graphs, double result) {
   ++steps_;
   passes_.writer().pause(request_.step_host);
-  return passes_.pass_and_result(work, mode, result);
+  return passes_.pass_and_result(work, graphs, result);
 }
 
 Result<void> Emission::write(const OnePass& shape) {
@@ -100,7 +108,7 @@ Result<void> Emission::write(const OnePass& shape) {
       model::forward_work(request_.model, {}, request_.precision, request_.batch, shape.sequence,
                           shape.attention));
   begin(shape.sequence);
-  return step(work, DecodeMode::kEager, result_bytes(request_, work, shape.sequence));
+  return step(work, StepGraphs::kNone, result_bytes(request_, work, shape.sequence));
 }
 
 Result<void> Emission::write(const Generation& shape) {
@@ -115,13 +123,13 @@ Result<void> Emission::prompts(const Generation& shape) {
         const model::ModelWork draft,
         model::prefill_work(shape.speculation->draft, {}, request_.precision, request_.batch,
                             shape.prompt_tokens));
-    BUBBLESIM_RETURN_IF_ERROR(passes_.pass(draft, DecodeMode::kEager));
+    BUBBLESIM_RETURN_IF_ERROR(passes_.pass(draft, StepGraphs::kNone));
   }
   BUBBLESIM_ASSIGN_OR_RETURN(
       const model::ModelWork work,
       model::prefill_work(request_.model, {}, request_.precision, request_.batch,
                           shape.prompt_tokens));
-  return step(work, DecodeMode::kEager, kTokenBytes * request_.batch);
+  return step(work, StepGraphs::kNone, kTokenBytes * request_.batch);
 }
 
 // Step i caches the token before it, the i-th of the output: prompt + i - 1 are there already.
@@ -131,7 +139,7 @@ Result<void> Emission::decode(const Generation& shape) {
         const model::ModelWork work,
         model::decode_work(request_.model, {}, request_.precision, request_.batch,
                            shape.prompt_tokens + i - 1));
-    BUBBLESIM_RETURN_IF_ERROR(step(work, shape.decode, kTokenBytes * request_.batch));
+    BUBBLESIM_RETURN_IF_ERROR(step(work, graphs_of(shape), kTokenBytes * request_.batch));
   }
   return {};
 }
@@ -158,10 +166,10 @@ Result<void> Emission::round(const Generation& shape, const DraftSpeculation& ho
       const model::SpeculationWork work,
       model::speculation_work(request_.model, how.draft, work_shape, how.tree));
   for (const model::ModelWork& draft : work.draft) {
-    BUBBLESIM_RETURN_IF_ERROR(passes_.pass(draft, shape.decode));
+    BUBBLESIM_RETURN_IF_ERROR(passes_.pass(draft, graphs_of(shape)));
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t checked, model::token_count(how.tree));
-  return step(work.verify, shape.decode,
+  return step(work.verify, graphs_of(shape),
               kTokenBytes * request_.batch * static_cast<double>(checked + 1));
 }
 
@@ -223,17 +231,17 @@ PassWriter::PassWriter(const InferenceRequest& request)
       writer_(0, request.gpu),
       call_{request.software.forward_gap, request.software.launch_call} {}
 
-Result<void> PassWriter::pass(const model::ModelWork& work, DecodeMode mode) {
+Result<void> PassWriter::pass(const model::ModelWork& work, StepGraphs graphs) {
   BUBBLESIM_RETURN_IF_ERROR(add_drafts(work));
-  emit(mode);
+  emit(graphs);
   return {};
 }
 
-Result<void> PassWriter::pass_and_result(const model::ModelWork& work, DecodeMode mode,
+Result<void> PassWriter::pass_and_result(const model::ModelWork& work, StepGraphs graphs,
                                          double result_bytes) {
   BUBBLESIM_RETURN_IF_ERROR(add_drafts(work));
   drafts_.push_back(copy_draft("result to host", result_bytes));
-  writer_.wait_for(emit(mode));
+  writer_.wait_for(emit(graphs));
   return {};
 }
 
@@ -250,16 +258,24 @@ std::uint32_t PassWriter::copy_beside() {
 // Layers of one kind are timed once.
 Result<void> PassWriter::add_drafts(const model::ModelWork& work) {
   drafts_.clear();
+  attentions_.clear();
   std::vector<std::vector<OpDraft>> kinds;
+  std::vector<std::vector<std::size_t>> attentions;
   std::vector<double> flops;
   for (const model::LayerWork& kind : work.kinds) {
     std::vector<OpDraft>& drafts = kinds.emplace_back();
+    std::vector<std::size_t>& places = attentions.emplace_back();
     for (const model::WorkItem& item : kind.forward) {
+      const auto* kernel = std::get_if<model::KernelWork>(&item);
+      if (kernel != nullptr && kernel->kind == model::KernelKind::kAttention) {
+        places.push_back(drafts.size());
+      }
       drafts.push_back(std::visit([this](const auto& what) { return draft_of(what); }, item));
     }
     flops.push_back(model::flops_of(kind.forward));
   }
   for (const std::uint32_t kind : work.layers) {
+    for (const std::size_t place : attentions[kind]) attentions_.push_back(drafts_.size() + place);
     drafts_.insert(drafts_.end(), kinds[kind].begin(), kinds[kind].end());
     flops_ += flops[kind];
   }
@@ -300,11 +316,22 @@ OpDraft PassWriter::copy_draft(std::string_view name, double bytes) {
   return draft;
 }
 
-std::uint32_t PassWriter::emit(DecodeMode mode) {
-  if (mode == DecodeMode::kGraph) return writer_.launch_graph(drafts_, call_);
+std::uint32_t PassWriter::emit(StepGraphs graphs) {
   std::uint32_t last = program::kNoIndex;
-  for (const OpDraft& draft : drafts_) last = writer_.launch(draft, {}, call_);
-  return last;
+  if (graphs == StepGraphs::kNone) {
+    for (const OpDraft& draft : drafts_) last = writer_.launch(draft, {}, call_);
+    return last;
+  }
+  const std::span<const OpDraft> drafts(drafts_);
+  std::size_t piece = 0;
+  if (graphs == StepGraphs::kPieces) {
+    for (const std::size_t attention : attentions_) {
+      writer_.launch_graph(drafts.subspan(piece, attention - piece), call_);
+      writer_.launch(drafts[attention], {}, call_);
+      piece = attention + 1;
+    }
+  }
+  return writer_.launch_graph(drafts.subspan(piece), call_);
 }
 
 }  // namespace bubblesim::synth

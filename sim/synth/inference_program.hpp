@@ -20,6 +20,7 @@
 #include "sim/base/result.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/program/program.hpp"
+#include "sim/step_cost/engine_cost.hpp"
 #include "sim/synth/inference_request.hpp"
 #include "sim/synth/program_writer.hpp"
 #include "sim/synth/timed_model.hpp"
@@ -46,7 +47,7 @@ struct InferenceProgram {
                                                        std::uint32_t passes = 1);
 
 // Writes passes of a model as an inference server launches them: kernels and exchanges between GPUs
-// in order on one stream from one host thread, by single calls or as a CUDA graph; copies to and
+// in order on one stream from one host thread, by single calls or as CUDA graphs; copies to and
 // from the host. Exchanges are written without peers and take no time; a caller with several GPUs
 // joins them.
 
@@ -67,11 +68,11 @@ class PassWriter {
   [[nodiscard]] ProgramWriter& writer() { return writer_; }
 
   /// All kernels of a forward pass. Fault: more kernels than a program may hold.
-  [[nodiscard]] Result<void> pass(const model::ModelWork& work, DecodeMode mode);
-  /// A pass, and the copy of its result to the host, within the same graph if there is one; the
+  [[nodiscard]] Result<void> pass(const model::ModelWork& work, step_cost::StepGraphs graphs);
+  /// A pass, and the copy of its result to the host, within its last graph if there is one; the
   /// host waits for the copy.
-  [[nodiscard]] Result<void> pass_and_result(const model::ModelWork& work, DecodeMode mode,
-                                             double result_bytes);
+  [[nodiscard]] Result<void> pass_and_result(const model::ModelWork& work,
+                                             step_cost::StepGraphs graphs, double result_bytes);
   void copy_to_device(double bytes);
   /// Adds a copy of 0 bytes, whose size is set later, on a stream of its own; returns its
   /// operation.
@@ -85,7 +86,7 @@ class PassWriter {
   [[nodiscard]] OpDraft draft_of(const model::KernelWork& work);
   [[nodiscard]] OpDraft draft_of(const model::Communication& what);
   [[nodiscard]] OpDraft copy_draft(std::string_view name, double bytes);
-  std::uint32_t emit(DecodeMode mode);
+  std::uint32_t emit(step_cost::StepGraphs graphs);
 
   const InferenceRequest& request_;
   KernelTimer timer_;
@@ -93,6 +94,7 @@ class PassWriter {
   CallCost call_;
   ProfileTable profiles_;
   std::vector<OpDraft> drafts_;  ///< of the pass under construction
+  std::vector<std::size_t> attentions_;  ///< places of attention's kernels in it
   double flops_ = 0;
   std::uint64_t kernels_ = 0;
 };

@@ -27,7 +27,8 @@ struct OnePass {
 /// How the host launches a step that produces tokens.
 enum class DecodeMode : std::uint8_t {
   kEager,  ///< a call for each kernel
-  kGraph,  ///< one call for all kernels of a model's pass (a CUDA graph); prompts stay eager
+  kGraph,  ///< one call for all kernels of a model's pass (a CUDA graph); prompts stay eager, but
+           ///< for an engine's (step_cost::StepGraphs)
 };
 
 /// A small model drafts, the large one verifies (sim/model/inference_work.hpp).

@@ -48,7 +48,7 @@ class ProgramWriter {
   /// Adds an operation that also waits for the operations `after`, and launches it.
   std::uint32_t launch(const OpDraft& draft, std::span<const std::uint32_t> after, CallCost cost);
   /// Adds operations in order and launches them by one call (a CUDA graph), or by as few as a step
-  /// can hold (65,535 each). Returns the last. Precondition: not empty.
+  /// can hold (65,535 each). Returns the last; kNoIndex: there are none.
   std::uint32_t launch_graph(std::span<const OpDraft> drafts, CallCost cost);
   /// The host waits until the operation has ended (wait_for), or until the device is empty.
   void wait_for(std::uint32_t op);

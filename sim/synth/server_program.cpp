@@ -12,6 +12,8 @@
 namespace bubblesim::synth {
 namespace {
 
+using step_cost::graphs_of, step_cost::padded_tokens, step_cost::StepGraphs;
+
 // Any step of its kind: it says which kernels there are; every step says how long they take.
 constexpr std::uint32_t kSampleTokens = 64;
 constexpr std::uint32_t kSampleSequences = 8;
@@ -33,20 +35,15 @@ serving::ScheduledStep sample_step(bool prompts, bool decodes) {
   return step;
 }
 
-}  // namespace
+// A prompt's last token alone is a decode step's, as in vLLM, which knows queries by their length.
+bool is_prompt(const serving::StepSequence& part) { return part.prefill && part.new_tokens > 1; }
 
-std::optional<std::uint32_t> graph_tokens(std::uint32_t tokens) {
-  const auto up_to = [tokens](std::uint32_t step) { return (tokens + step - 1) / step * step; };
-  if (tokens <= 2) return tokens;
-  if (tokens <= 4) return 4;
-  if (tokens <= 256) return up_to(8);
-  return tokens <= 512 ? std::optional(up_to(16)) : std::nullopt;
-}
+}  // namespace
 
 model::IterationSums sums_of(const serving::ScheduledStep& step, workload::StepTokens tokens) {
   model::IterationSums sums;
   for (const serving::StepSequence& part : step.sequences) {
-    (part.prefill ? sums.prompts : sums.singles).add({part.new_tokens, part.context});
+    (is_prompt(part) ? sums.prompts : sums.singles).add({part.new_tokens, part.context});
   }
   sums.tokens = tokens.own;
   sums.group_tokens = tokens.group;
@@ -70,46 +67,52 @@ ServerProgram::ServerProgram(Shared<ServerPlan> plan, ServerMeetings meetings)
     drafts_.emplace(*plan_, speculation->draft, plan_->draft_split(), program_, meetings);
   }
   if (plan_->kernels) kernels_ = plan_->kernels();
+  if (generation(*plan_).decode == DecodeMode::kGraph) {
+    sizes_ = step_cost::vllm_capture_sizes(plan_->scheduler);
+  }
 }
 
 Result<void> ServerProgram::write_threads() {
   const InferenceRequest& request = plan_->request;
   PassWriter writer(request);
-  for (const Kind kind : {kPrompts, kDecode, kMixed}) {
-    BUBBLESIM_RETURN_IF_ERROR(write_thread(writer, kind));
+  constexpr std::array kAll{kPrompts, kDecode, kMixed};
+  for (const Kind kind : kAll) {
+    if (sizes_.empty()) break;
+    BUBBLESIM_RETURN_IF_ERROR(write_thread(writer, kind, graphs_of(1, kind == kDecode, sizes_)));
+  }
+  for (const Kind kind : kAll) {
+    BUBBLESIM_RETURN_IF_ERROR(write_thread(writer, kind, StepGraphs::kNone));
   }
   program_ = writer.writer().finish();
-  for (const Kind kind : {kPrompts, kDecode, kMixed}) {
-    threads_[kind] = template_of(program_.threads[kind], kind);
+  for (const program::ThreadProgram& thread : program_.threads) {
+    threads_.push_back(template_of(thread, kAll[threads_.size() % kKinds]));
   }
   count_replaced_precision(request.efficiency, request.precision, program_.counters);
   return {};
 }
 
-Result<void> ServerProgram::write_thread(PassWriter& passes, Kind kind) {
+Result<void> ServerProgram::write_thread(PassWriter& passes, Kind kind, StepGraphs graphs) {
   const serving::ScheduledStep sample = sample_step(kind != kDecode, kind != kPrompts);
   passes.writer().pause(plan_->request.step_host);
   const std::uint32_t swap = swaps_beside() ? passes.copy_beside() : program::kNoIndex;
   passes.copy_to_device(kTokenBytes);
   for (std::uint32_t draft = 0; draft < drafts_of(kind); ++draft) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto work, drafts_->work(draft_sums(sample, kind, draft)));
+    const StepGraphs of_pass = draft_graphs(graphs, draft);
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto work, drafts_->work(draft_sums(sample, of_pass, draft)));
     if (kind == kMixed && draft == 0) drafts_->learn(work);
-    BUBBLESIM_RETURN_IF_ERROR(passes.pass(work, mode_of(kind, draft)));
+    BUBBLESIM_RETURN_IF_ERROR(passes.pass(work, of_pass));
   }
   const auto tokens = static_cast<std::uint32_t>(sample.totals.tokens());
   BUBBLESIM_ASSIGN_OR_RETURN(const auto work, passes_.work(sums_of(sample, {tokens, tokens})));
   if (kind == kMixed) passes_.learn(work);
-  BUBBLESIM_RETURN_IF_ERROR(passes.pass_and_result(work, mode_of(kind, 0), kTokenBytes));
+  BUBBLESIM_RETURN_IF_ERROR(passes.pass_and_result(work, graphs, kTokenBytes));
   if (swaps_beside()) passes.writer().wait_for(swap);
   passes.writer().end_thread(kNames[kind]);
   return {};
 }
 
-// Steps with prompts are launched kernel by kernel, but for the draft model's later passes, which
-// have none.
-DecodeMode ServerProgram::mode_of(Kind kind, std::uint32_t draft) const {
-  const bool prompts = kind != kDecode && draft == 0;
-  return prompts ? DecodeMode::kEager : generation(*plan_).decode;
+StepGraphs ServerProgram::draft_graphs(StepGraphs graphs, std::uint32_t draft) const {
+  return draft == 0 ? graphs : graphs_of(1, true, sizes_);
 }
 
 std::uint32_t ServerProgram::drafts_of(Kind kind) const {
@@ -119,19 +122,18 @@ std::uint32_t ServerProgram::drafts_of(Kind kind) const {
 
 // Sums of the draft model's pass: one more token of each decoding sequence; prompts go with the
 // first pass.
-model::IterationSums ServerProgram::draft_sums(const serving::ScheduledStep& step, Kind kind,
-                                               std::uint32_t draft) const {
+model::IterationSums ServerProgram::draft_sums(const serving::ScheduledStep& step,
+                                               StepGraphs graphs, std::uint32_t draft) const {
   model::IterationSums sums;
   for (const serving::StepSequence& part : step.sequences) {
-    if (part.prefill && draft > 0) continue;
-    const std::uint32_t tokens = part.prefill ? part.new_tokens : 1;
-    (part.prefill ? sums.prompts : sums.singles).add({tokens, part.context + draft});
+    if (is_prompt(part) && draft > 0) continue;
+    const std::uint32_t tokens = is_prompt(part) ? part.new_tokens : 1;
+    (is_prompt(part) ? sums.prompts : sums.singles).add({tokens, part.context + draft});
     sums.tokens += tokens;
     ++sums.rows;
   }
-  if (mode_of(kind, draft) == DecodeMode::kGraph) {
-    const auto tokens = static_cast<std::uint32_t>(sums.tokens);
-    sums.tokens = graph_tokens(tokens).value_or(tokens);
+  if (graphs != StepGraphs::kNone) {
+    sums.tokens = padded_tokens(static_cast<std::uint32_t>(sums.tokens), sizes_);
   }
   return sums;
 }
@@ -159,25 +161,30 @@ ServerProgram::Template ServerProgram::template_of(const program::ThreadProgram&
   return out;
 }
 
-ServerProgram::Kind ServerProgram::kind_of(const serving::StepTotals& totals) {
-  if (totals.prefill_sequences == 0) return kDecode;
-  return totals.decode_sequences == 0 ? kPrompts : kMixed;
+ServerProgram::Kind ServerProgram::kind_of(const model::IterationSums& sums) {
+  if (sums.prompts.sequences == 0) return kDecode;
+  return sums.singles.sequences == 0 ? kPrompts : kMixed;
 }
 
 std::optional<std::uint32_t> ServerProgram::graph_of(const serving::ScheduledStep& step) const {
-  if (mode_of(kind_of(step.totals), 0) != DecodeMode::kGraph) return std::nullopt;
-  return graph_tokens(static_cast<std::uint32_t>(step.totals.tokens()));
+  const auto tokens = static_cast<std::uint32_t>(step.totals.tokens());
+  if (graphs_of(tokens, true, sizes_) == StepGraphs::kNone) return std::nullopt;
+  return padded_tokens(tokens, sizes_);
 }
 
 std::uint32_t ServerProgram::set(const serving::ScheduledStep& step, workload::StepTokens tokens,
                                  bool queued) {
-  const Kind kind = kind_of(step.totals);
-  const Template& thread = threads_[kind];
   const model::IterationSums sums = sums_of(step, tokens);
+  const Kind kind = kind_of(sums);
+  const StepGraphs graphs =
+      tokens.graphs ? graphs_of(tokens.own, kind == kDecode, sizes_) : StepGraphs::kNone;
+  const auto index = static_cast<std::uint32_t>(
+      kind + (graphs == StepGraphs::kNone ? threads_.size() - kKinds : 0));
+  const Template& thread = threads_[index];
   program::Op* op = &program_.ops[thread.first];
   for (std::uint32_t draft = 0; draft < drafts_of(kind); ++draft) {
-    op = drafts_->write(op, draft_sums(step, kind, draft), rows_of(kind == kDecode || draft > 0),
-                        thread.attention[draft]);
+    op = drafts_->write(op, draft_sums(step, draft_graphs(graphs, draft), draft),
+                        rows_of(kind == kDecode || draft > 0), thread.attention[draft]);
   }
   program::Op* const pass = op;
   op = passes_.write(op, sums, rows_of(kind == kDecode), thread.attention.back());
@@ -188,11 +195,11 @@ std::uint32_t ServerProgram::set(const serving::ScheduledStep& step, workload::S
   program_.ops[thread.input].duration =
       copy_time(kTokenBytes * tokens.own) + (swaps_now ? Duration{} : swap_time(step));
   program_.ops[thread.result].duration = copy_time(kTokenBytes * static_cast<double>(sums.rows));
-  program::Step& begin = program_.threads[kind].steps.front();
+  program::Step& begin = program_.threads[index].steps.front();
   if (begin.kind == program::StepKind::kPause) {
     begin.think = program::short_span(queued ? Duration::zero() : plan_->request.step_host);
   }
-  return kind;
+  return index;
 }
 
 // Rounding goes on from kernel to kernel, so that the sum is kept.

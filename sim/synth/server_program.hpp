@@ -1,10 +1,11 @@
 // The steps of a language-model engine as passes of a program, launched as inference_program.hpp
 // says.
 //
-// A step has no bucket. The program has a thread for each kind of step (prompts, decode, both),
-// with the kernels of such a step; before a pass starts, each kernel gets its time and launch in
-// the present step: matrix products by its tokens, the head by its sequences, attention by the sums
-// of its queries, keys and pairs. Timed products are kept by their number of tokens.
+// A step has no bucket. The program has a thread for each kind of step (prompts, decode, both), and
+// with graphs a second one for steps that fit none, with the kernels of such a step; before a pass
+// starts, each kernel gets its time and launch in the present step: matrix products by its tokens,
+// the head by its sequences, attention by the sums of its queries, keys and pairs. Timed products
+// are kept by their number of tokens.
 //
 // A server over several GPUs has a program on each, all with the same steps: kernels of a GPU's
 // part of each layer, and exchanges between them, each of which starts when the last GPU has
@@ -18,14 +19,13 @@
 // all accepted tokens but the last, which is its first input; if all were accepted it has one more
 // input, which is left out here.
 //
-// Rounded: decode steps launched as a CUDA graph are padded to the sizes that vLLM captures, except
-// for attention and logits; members' steps are padded to the largest of them, or not at all if a
-// member computes prompts. Simplified: prompts and mixed steps are launched kernel by kernel
-// (vLLM's piecewise graphs take fewer launches), and a member's decode step as a graph even beside
-// another's prompts. Swapped blocks cost their bytes over the host link, one direction after the
-// other, and kCopyLatency for each copy (swap_group). They are copied before the step with its
-// input, or beside its kernels on a separate stream, for which the step waits at its end
-// (swap_timing).
+// Rounded: steps launched as CUDA graphs (step_cost::StepGraphs) are padded to the sizes that vLLM
+// captures, except for attention and logits; members' steps are padded to the largest of them, or
+// not at all if a member's fits none. Simplified: a step that checks drafts is one graph, as are
+// passes of the draft model without prompts. Swapped blocks cost their bytes over the host link,
+// one direction after the other, and kCopyLatency for each copy (swap_group). They are copied
+// before the step with its input, or beside its kernels on a separate stream, for which the step
+// waits at its end (swap_timing).
 //
 // If the plan has measured times of steps (ServerPlan::kernels), a step's kernels and the gaps
 // between them together take that time, divided in proportion to the kernel model's times.
@@ -51,6 +51,7 @@
 #include "sim/network/rendezvous.hpp"
 #include "sim/network/topology.hpp"
 #include "sim/program/program.hpp"
+#include "sim/step_cost/engine_cost.hpp"
 #include "sim/synth/program_writer.hpp"
 #include "sim/synth/server_plan.hpp"
 #include "sim/workload/step_program.hpp"
@@ -130,7 +131,7 @@ class PassTimer {
   /// Fault: as summed_iteration_work.
   [[nodiscard]] Result<model::ModelWork> work(const model::IterationSums& sums) const;
   /// Learns the place of attention in later passes. `mixed`: of prompts and single tokens. Called
-  /// once, before the functions below.
+  /// before the functions below.
   void learn(const model::ModelWork& mixed);
   [[nodiscard]] AttentionSlots add_slots();
   /// Writes the operations of a pass from `op` on; returns the end.
@@ -174,11 +175,8 @@ class PassTimer {
 
 class PassWriter;
 
-/// The tokens computed by the graph for a decode step of `tokens`: 1, 2, 4, then every 8 up to 256,
-/// then every 16 up to 512 (vLLM 0.19, `cudagraph_capture_sizes`); nothing beyond that.
-[[nodiscard]] std::optional<std::uint32_t> graph_tokens(std::uint32_t tokens);
-
-/// The sums of a step. `tokens`: those in the matrix products.
+/// The sums of a step. `tokens`: those in the matrix products. A prompt's single token is decoded
+/// like any other.
 [[nodiscard]] model::IterationSums sums_of(const serving::ScheduledStep& step,
                                            workload::StepTokens tokens);
 
@@ -211,12 +209,16 @@ class ServerProgram final : public workload::StepProgram {
 
   ServerProgram(Shared<ServerPlan> plan, ServerMeetings meetings);
   [[nodiscard]] Result<void> write_threads();
-  [[nodiscard]] Result<void> write_thread(PassWriter& passes, Kind kind);
+  [[nodiscard]] Result<void> write_thread(PassWriter& passes, Kind kind,
+                                          step_cost::StepGraphs graphs);
   [[nodiscard]] Template template_of(const program::ThreadProgram& thread, Kind kind);
-  [[nodiscard]] DecodeMode mode_of(Kind kind, std::uint32_t draft) const;
+  /// Of the draft model's pass in a step with `graphs`: later passes have no prompts.
+  [[nodiscard]] step_cost::StepGraphs draft_graphs(step_cost::StepGraphs graphs,
+                                                   std::uint32_t draft) const;
   [[nodiscard]] std::uint32_t drafts_of(Kind kind) const;
-  [[nodiscard]] static Kind kind_of(const serving::StepTotals& totals);
-  [[nodiscard]] model::IterationSums draft_sums(const serving::ScheduledStep& step, Kind kind,
+  [[nodiscard]] static Kind kind_of(const model::IterationSums& sums);
+  [[nodiscard]] model::IterationSums draft_sums(const serving::ScheduledStep& step,
+                                                step_cost::StepGraphs graphs,
                                                 std::uint32_t draft) const;
   [[nodiscard]] bool swaps_beside() const;
   [[nodiscard]] Duration swap_time(const serving::ScheduledStep& step) const;
@@ -229,7 +231,8 @@ class ServerProgram final : public workload::StepProgram {
   PassTimer passes_;
   std::optional<PassTimer> drafts_;  ///< nothing: no drafts, or drafts without kernels
   std::unique_ptr<StepKernels> kernels_;  ///< null: the kernel model's
-  std::array<Template, kKinds> threads_;
+  step_cost::CaptureSizes sizes_;         ///< none: no graphs
+  std::vector<Template> threads_;         ///< of each kind with graphs, if there are any; without
 };
 
 }  // namespace bubblesim::synth

@@ -112,7 +112,7 @@ void EngineService::count_tokens() {
   std::uint32_t group = 0;
   for (const auto& member : members_) {
     const auto own = static_cast<std::uint32_t>(step_of(*member).totals.tokens());
-    member->tokens.own = graphs ? largest : own;
+    member->tokens = {graphs ? largest : own, 0, graphs};
     group += member->tokens.own;
   }
   for (const auto& member : members_) member->tokens.group = group;

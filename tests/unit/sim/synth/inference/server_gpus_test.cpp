@@ -313,10 +313,14 @@ TEST(ServerOverGpus, GpusReadEachOtherWhereNvlinkJoinsThemOnOneNode) {
   EXPECT_EQ(reduce_blocks(spec, 65'536), 1U);
 }
 
-// Gaps of an H100: 1,245 ns between kernels, 448 ns in a graph. Each operation is rounded.
+// Gaps of an H100: 1,245 ns between kernels, 448 ns in a graph. Steps of up to 128 tokens are
+// graphs, whole or between attentions. Each operation is rounded.
 TEST(ServerOverGpus, AnyStepTakesWhatTheServerAloneTakes) {
-  const std::vector<serving::ScheduledStep> steps{decode_step(1, 20), decode_step(64, 700),
-                                                  prompt_step(129), prompt_step(2048)};
+  serving::ScheduledStep mixed = decode_step(8, 700);
+  mixed.add({.new_tokens = 56, .prefill = true, .emits = true});
+  const std::vector<serving::ScheduledStep> steps{
+      decode_step(1, 20), decode_step(64, 700), mixed, prompt_step(1), prompt_step(128),
+      prompt_step(129), prompt_step(2048)};
   for (const std::uint32_t gpus : {1U, 2U, 4U, 8U}) {
     ServerPlan plan = even_plan(gpus);
     plan.request.gpu.stream_gap = Duration{1'245};
@@ -359,6 +363,21 @@ TEST(ServerOverGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
   const std::array<const serving::ScheduledStep*, kGpus> both{&steps[0], &steps[1]};
   EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
               in_ns(all - (slower.step - slower.kernels)), 100);
+}
+
+TEST(ServerOverGpus, PromptsOfMembersAreGraphsBetweenAttentionsToo) {
+  ServerPlan plan = group_plan();
+  plan.request.gpu.stream_gap = Duration{1'245};
+  plan.request.gpu.graph_gap = Duration{448};
+  std::vector<serving::ScheduledStep> steps{decode_step(8, 700), prompt_step(40)};
+  steps[0].add({.new_tokens = 32, .prefill = true, .emits = true});
+  constexpr workload::StepTokens kTokens{40, 80};
+  const Duration all = ServerGpus(plan).time_of(steps, kTokens);
+  const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
+  ServerAlone group(plan);
+  const std::array<const serving::ScheduledStep*, kGpus> both{&steps[0], &steps[1]};
+  EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
+              in_ns(all - (slower.step - slower.kernels - slower.gaps)), 200);
 }
 
 // Two members over two GPUs each, with 8 and 3 sequences: the mixtures' exchanges are of all four;
@@ -633,11 +652,12 @@ TEST(ServerOverGpus, WithoutGraphsNoMemberIsPadded) {
   EXPECT_THAT(server.tokens_of(1), ElementsAre(Pair(100, 300), Pair(1, 3), Pair(1, 3)));
 }
 
+// Also in the graphs of a prompt of 100 tokens.
 TEST(ServerOverGpus, AMemberWithoutRequestsTakesPartInEveryStep) {
   ServiceOnGpus server(group_plan(), listed({3}));
   server.serve(1, 1);
   EXPECT_EQ(server.finished_by(1), 0U);
-  EXPECT_THAT(server.tokens_of(1), ElementsAre(Pair(1, 101), Pair(1, 2), Pair(1, 2)));
+  EXPECT_THAT(server.tokens_of(1), ElementsAre(Pair(104, 208), Pair(1, 2), Pair(1, 2)));
 }
 
 }  // namespace

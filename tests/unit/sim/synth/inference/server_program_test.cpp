@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "sim/model/inference_work.hpp"
 #include "sim/synth/inference_program.hpp"
 #include "tests/fault.hpp"
@@ -74,7 +76,7 @@ std::vector<std::pair<std::string, Duration>> iteration_of(
   PassWriter passes(plan.request);
   const auto work =
       must(model::iteration_work(plan.request.model, {}, plan.request.precision, sequences));
-  EXPECT_TRUE(passes.pass(work, DecodeMode::kEager));
+  EXPECT_TRUE(passes.pass(work, step_cost::StepGraphs::kNone));
   return kernels_of(passes.writer().finish(), 0);
 }
 
@@ -135,7 +137,7 @@ TEST(ServerProgram, ADraftModelRunsOnceForEachDraftedToken) {
   PassWriter passes(plan.request);
   ASSERT_TRUE(passes.pass(must(model::summed_iteration_work(plan.request.model, {},
                                                             plan.request.precision, sums)),
-                          DecodeMode::kEager));
+                          step_cost::StepGraphs::kNone));
   const auto verify = kernels_of(passes.writer().finish(), 0);
   EXPECT_TRUE(std::equal(verify.begin(), verify.end(), kernels.begin() + drafts, kernels.end()));
 }
@@ -193,13 +195,42 @@ TEST(ServerProgram, AGraphOfDecodeStepsIsPaddedAndLaunchedAtOnce) {
   }
 }
 
-TEST(ServerProgram, CapturedSizesAreThoseOfVllm) {
-  EXPECT_EQ(graph_tokens(1), 1U);
-  EXPECT_EQ(graph_tokens(3), 4U);
-  EXPECT_EQ(graph_tokens(5), 8U);
-  EXPECT_EQ(graph_tokens(256), 256U);
-  EXPECT_EQ(graph_tokens(257), 272U);
-  EXPECT_EQ(graph_tokens(513), std::nullopt);
+std::size_t launches_of(ServerProgram& server, const serving::ScheduledStep& step,
+                        workload::StepTokens tokens) {
+  const std::uint32_t thread = server.set(step, tokens, false);
+  return static_cast<std::size_t>(std::ranges::count(server.program().threads[thread].steps,
+                                                     program::StepKind::kLaunch,
+                                                     &program::Step::kind));
+}
+
+std::size_t launches_of(ServerProgram& server, const serving::ScheduledStep& step) {
+  return launches_of(server, step, tokens_alone(server, step));
+}
+
+// A copy; a piece and an attention in each of 32 blocks; the last piece, with the result's copy. A
+// prompt beside decodes has two attention kernels.
+TEST(ServerProgram, AStepWithPromptsLaunchesThePiecesBetweenItsAttentions) {
+  const auto server = server_of(plan_of(DecodeMode::kGraph));
+  EXPECT_EQ(launches_of(*server, step_of({decode_at(100)})), 2U);
+  EXPECT_EQ(launches_of(*server, step_of({prompt_of(512)})), 1 + 32 * 2 + 1U);
+  EXPECT_EQ(launches_of(*server, step_of({prompt_of(300), decode_at(100)})), 1 + 32 * 3 + 1U);
+  EXPECT_EQ(launches_of(*server, step_of({prompt_of(1)})), 2U);  // decoded like any other token
+  const std::size_t alone = kernels_of(server->program(), 0).size() + 2;
+  EXPECT_EQ(launches_of(*server, step_of({prompt_of(513)})), alone);  // no graph is as large
+}
+
+// The draft model has two blocks; its two later passes have no prompts.
+TEST(ServerProgram, ADraftModelsPassWithPromptsIsInPiecesToo) {
+  const auto server = server_of(drafting_plan(DecodeMode::kGraph));
+  EXPECT_EQ(launches_of(*server, step_of({check_at(700), prompt_of(100)})),
+            1 + (2 * 3 + 1) + 2 + (32 * 3 + 1U));
+  EXPECT_EQ(launches_of(*server, step_of({check_at(700)})), 1 + 3 + 1U);
+}
+
+TEST(ServerProgram, AStepBesideOneThatFitsNoGraphHasNone) {
+  const auto server = server_of(plan_of(DecodeMode::kGraph));
+  EXPECT_EQ(launches_of(*server, step_of({decode_at(100)}), {1, 601, false}),
+            kernels_of(server->program(), 1).size() + 2);
 }
 
 TEST(ServerProgram, AQueuedStepHasItsHostTimeBehindIt) {
