@@ -12,7 +12,7 @@
 // Guarantee (training_budget.hpp, training_pace.hpp): work in training's way passes only if it is
 // worth its cost while the bucket lasts; what gains little passes only while it is full.
 // Requests run beside training: after it, equal or before it by priority, on all SMs or, while it
-// computes, on half (after it, a tenth). Each way is tried; by cost and gain some make a ladder
+// computes, on half (after it, also a tenth). All are tried; by cost and gain some make a ladder
 // (request_ways.hpp). Its foot is the fastest that the budget pays for all requests. What is left
 // goes to old requests (request_ages.hpp): half of the age and the bucket's fill say how far up; in
 // debt the foot, in deep debt bubbles only, beyond a bucket nothing. Training is never held.
@@ -123,10 +123,7 @@ class SpecInf final : public Policy {
     if (completion.client == kProtected) {
       watch_.complete(completion, disturbed_, now);
       if (completion.kind == WorkKind::kKernel) {
-        if (disturbed_) {
-          const Duration cost = ways_.delay(blamed_, watch_.delay());
-          if (serves_) budget_.charge(cost);
-        }
+        see_delay();
         disturbed_ = !work_.empty();
       }
     } else {
@@ -195,6 +192,13 @@ class SpecInf final : public Policy {
     if (turned_) budget_.pass({}, turn_);
     turned_ = false;
     disturbed_ |= !work_.empty();
+  }
+
+  /// A kernel of training ended: beside requests, its delay tells what they cost.
+  void see_delay() {
+    std::optional<Duration> cost;
+    if (disturbed_ && watch_.delay()) cost = ways_.delay(blamed_, *watch_.delay());
+    if (serves_) budget_.see_cost(cost);
   }
 
   void pass_time(Instant now) {

@@ -7,11 +7,12 @@
 // number of the job's ranks (at most 16), and the job's GPUs together spend one budget. When an
 // iteration ends, its length less the reference replaces the charge and moves the price:
 // host-bound training loses almost nothing by exposure, a job of many ranks loses more than the
-// exposure of one GPU. Requests' ways cost unlike: beside requests the first charge is instead what
-// the delays of training's kernels seem to cost (request_ways.hpp). An iteration that had begun
-// when fillers came in is not measured. If an iteration lost more than half of itself and more than
-// two buckets (an evaluation, a checkpoint), only this GPU's exposure counts. Iterations also vary
-// without fillers: by that spread the bucket may overflow or owe more.
+// exposure of one GPU. Beside requests, whose ways cost unlike, a charge stands only until the
+// kernel of training ends: if its delay is known, what that seems to cost replaces the charge
+// (request_ways.hpp). An iteration that had begun when fillers came in is not measured. If an
+// iteration lost more than half of itself and more than two buckets (an evaluation, a checkpoint),
+// only this GPU's exposure counts. Iterations also vary without fillers: by that spread the bucket
+// may overflow or owe more.
 //
 // Limits. One GPU's fillers may spend what the job's other GPUs would have needed, since all see
 // the same loss: in a pipeline the bubbles of the other GPUs stay closed until nothing is owed, and
@@ -63,9 +64,8 @@ class TrainingBudget {
   }
 
   /// Requests are among the fillers: the bucket holds half and begins full, so that spending
-  /// settles from above, and exposure is not charged. Call before anything is charged.
+  /// settles from above. Call before anything is charged.
   void serve_requests() {
-    serves_ = true;
     horizon_ = horizon_ / 2;
     see_iteration({});
     credit_ = most_;
@@ -89,11 +89,15 @@ class TrainingBudget {
   void pass(Duration time, Duration exposed) {
     exposed_ += exposed;
     if (credit_ < most_) credit_ = std::min(most_, credit_ + scale(time, share_));
-    if (!serves_) charge(scale(exposed, price_));
+    charge(scale(exposed, price_));
   }
 
-  /// Fillers seem to have cost training so much more; negative: less than was charged before.
-  void charge(Duration cost) { credit_ -= cost, charged_ += cost; }
+  /// What fillers cost since the last call, in place of what was charged; nothing: not known. A
+  /// gain takes back no more than this iteration's charges.
+  void see_cost(std::optional<Duration> cost) {
+    if (cost) charge(std::max(*cost - at_once_, -charged_));
+    at_once_ = {};
+  }
 
   /// An iteration of training has ended, `loss` longer than the reference; nothing: not known.
   void end_iteration(std::optional<Duration> loss) {
@@ -104,7 +108,7 @@ class TrainingBudget {
       rate_.see(to_seconds(*loss), to_seconds(exposed_));
       price_ = std::clamp(rate_.get(), kLeastPrice, kMostPrice);
     }
-    exposed_ = charged_ = Duration{};
+    exposed_ = charged_ = at_once_ = Duration{};
   }
 
   /// The span measured last was no iteration: its loss is not owed.
@@ -139,6 +143,8 @@ class TrainingBudget {
   /// From a half-full bucket, work is bought only if it gains at least this many times its cost.
   static constexpr double kShadow = 4;
 
+  void charge(Duration cost) { credit_ -= cost, charged_ += cost, at_once_ += cost; }
+
   double share_;
   Duration horizon_;
   Duration most_{};
@@ -146,7 +152,7 @@ class TrainingBudget {
   Duration credit_{};
   Duration exposed_{};  ///< in this iteration
   Duration charged_{};  ///< likewise
-  bool serves_ = false;
+  Duration at_once_{};  ///< likewise, since a kernel of training ended
   double price_ = 1;
   LossRate rate_;  ///< of exposure
 };

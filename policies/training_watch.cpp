@@ -32,7 +32,7 @@ void TrainingWatch::launch(const LaunchInfo& launch, Instant now) {
 
 void TrainingWatch::complete(const CompletionInfo& completion, bool disturbed, Instant now) {
   const auto launch = std::ranges::find(queue_, completion.launch, &Launch::number);
-  delay_ = {};
+  delay_.reset();
   if (launch == queue_.end() || launch->operations == 0) return;
   if (--launch->operations > 0) return;
   const auto order = first_ + static_cast<std::uint64_t>(launch - queue_.begin());
@@ -56,7 +56,6 @@ void TrainingWatch::learn(const Launch& kernel, bool disturbed, Instant now) {
     times_.observe_after_collective(kernel.key, now - last_collective_);
   }
   const Duration span = times_.observe(kernel.key, now - ready);
-  delay_ = {};
   if (!last_end_) return;
   if (kernel.place < gaps_.size() && gaps_[kernel.place] >= Duration{}) {
     delay_ = now - *last_end_ - span - gaps_[kernel.place];

@@ -45,8 +45,9 @@ class TrainingWatch {
   [[nodiscard]] std::optional<policy::Instant> expected_end() const { return expected_end_; }
   /// When the kernel that seems to run will be overdue; nothing: none can be.
   [[nodiscard]] std::optional<policy::Instant> overdue_at() const { return overdue_at_; }
-  /// How much longer than expected the last kernel and the gap before it took.
-  [[nodiscard]] Duration delay() const { return delay_; }
+  /// How much longer than expected the last kernel and the gap before it took; nothing: that gap
+  /// was not seen in an earlier iteration.
+  [[nodiscard]] std::optional<Duration> delay() const { return delay_; }
 
  private:
   struct Launch {
@@ -80,7 +81,7 @@ class TrainingWatch {
   policy::Instant last_collective_{};        ///< end of a collective older than the next kernel
   std::vector<Duration> gaps_;               ///< by place; negative: not seen
   std::unordered_map<std::uint64_t, Duration> gaps_by_context_;  ///< looked up, never iterated
-  Duration delay_{};
+  std::optional<Duration> delay_;
   bool computes_ = false;
   policy::Instant bubble_begin_{};
   std::optional<policy::Instant> expected_end_;

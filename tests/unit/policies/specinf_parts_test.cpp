@@ -204,17 +204,30 @@ TEST(request_ways, are_tried_and_tried_again) {
 }
 
 /// 2 % of half of 2 s are there at once, and no more come in; a quarter spent leaves three.
-/// Exposure costs nothing. The iteration lost 8 ms in place of the 5 that were charged.
 TEST(training_budget, begins_full_and_holds_half_beside_requests) {
   TrainingBudget budget({0.02, 2s});
   budget.serve_requests();
   EXPECT_EQ(budget.credit(), 20ms);
-  budget.pass(1s, 10ms);
+  budget.pass(1s, {});
   EXPECT_DOUBLE_EQ(budget.fill(), 1);
-  budget.charge(5ms);
+  budget.pass({}, 5ms);
   EXPECT_DOUBLE_EQ(budget.fill(), 0.75);
-  budget.end_iteration(8ms);
-  EXPECT_EQ(budget.credit(), 12ms);
+}
+
+/// Of 20 ms, 5 are charged; the kernel came 2 ms late. 4 are charged, and stay where its delay is
+/// not known. A kernel that comes 50 ms early gives back the 2 and the 4, no more.
+TEST(training_budget, replaces_a_charge_by_the_delay_of_trainings_kernel) {
+  TrainingBudget budget({0.02, 1s});
+  budget.pass(1s, 0ms);
+  budget.pass(0ms, 5ms);
+  budget.see_cost(2ms);
+  EXPECT_EQ(budget.credit(), 18ms);
+  budget.pass(0ms, 4ms);
+  budget.see_cost(std::nullopt);
+  EXPECT_EQ(budget.credit(), 14ms);
+  EXPECT_EQ(budget.charged(), 6ms);
+  budget.see_cost(-50ms);
+  EXPECT_EQ(budget.credit(), 20ms);
 }
 
 /// 2 % of 1 s are 20 ms. 5 ms of exposure at price 1 leave 15 ms. The iteration lost 1 ms of
