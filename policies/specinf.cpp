@@ -12,7 +12,7 @@
 // Guarantee (training_budget.hpp, training_pace.hpp): work in training's way passes only if it is
 // worth its cost while the bucket lasts; what gains little passes only while it is full.
 // Requests run beside training: after it, equal or before it by priority, on all SMs or, while it
-// computes, on half (after it, also a tenth). All are tried; by cost and gain some make a ladder
+// computes, on half. Each of the six ways is tried; by what it costs and gives some make a ladder
 // (request_ways.hpp). Its foot is the fastest that the budget pays for all requests. What is left
 // goes to old requests (request_ages.hpp): half of the age and the bucket's fill say how far up; in
 // debt the foot, in deep debt bubbles only, beyond a bucket nothing. Training is never held.
@@ -53,8 +53,7 @@ constexpr std::int32_t kTrainingsPriority = 1;
 constexpr std::int32_t kAfter = -1;  ///< less training's
 
 /// The ways of requests, to be tried in this order.
-constexpr RequestWay kWays[] = {{kAfter, 100}, {kAfter, 50}, {kAfter, 10}, {0, 100},
-                                {0, 50},       {1, 100},     {1, 50}};
+constexpr RequestWay kWays[] = {{kAfter, 100}, {kAfter, 50}, {0, 100}, {0, 50}, {1, 100}, {1, 50}};
 
 /// Of a bucket, what new requests may owe and run beside training, and how much more for each usual
 /// age. Beyond, they have bubbles only.

@@ -136,11 +136,10 @@ Scenario without_end() {
 TEST(specinf, tries_each_way_to_run_beside_training) {
   EXPECT_THAT(drive("specinf", {"reference=1ms", "budget=0.9"}, without_end()).done,
               ElementsAre(Done{1ms, "asking 1 tells"}, Done{501ms, "percentage 1 50"},
-                          Done{1001ms, "percentage 1 10"}, Done{1501ms, "priority 1 1"},
-                          Done{1501ms, "percentage 1 100"}, Done{2001ms, "percentage 1 50"},
-                          Done{2501ms, "priority 1 2"}, Done{2501ms, "percentage 1 100"},
-                          Done{3001ms, "percentage 1 50"}, Done{3501ms, "priority 1 0"},
-                          Done{3501ms, "percentage 1 100"}));
+                          Done{1001ms, "priority 1 1"}, Done{1001ms, "percentage 1 100"},
+                          Done{1501ms, "percentage 1 50"}, Done{2001ms, "priority 1 2"},
+                          Done{2001ms, "percentage 1 100"}, Done{2501ms, "percentage 1 50"},
+                          Done{3001ms, "priority 1 0"}, Done{3001ms, "percentage 1 100"}));
 }
 
 /// Where priorities cannot change, requests have what training leaves, whatever is in the bucket.
