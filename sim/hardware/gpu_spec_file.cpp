@@ -43,11 +43,6 @@ CheckedResult<DeviceFile> read_device_file(const std::string& path) {
   return device;
 }
 
-CheckedResult<GpuSpec> read_gpu_spec(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(DeviceFile device, read_device_file(path));
-  return std::move(device.spec);
-}
-
 CheckedResult<std::vector<DeviceFile>> read_device_folder(const std::string& folder) {
   BUBBLESIM_ASSIGN_OR_RETURN(std::vector<DeviceFile> devices,
                              read_data_folder(folder, "device", read_device_file));

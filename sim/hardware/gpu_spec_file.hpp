@@ -28,7 +28,6 @@ struct DeviceFile {
 };
 
 [[nodiscard]] CheckedResult<DeviceFile> read_device_file(const std::string& path);
-[[nodiscard]] CheckedResult<GpuSpec> read_gpu_spec(const std::string& path);
 
 /// All "*.json" of a folder, ordered by id. A recorded name in two files is a fault.
 [[nodiscard]] CheckedResult<std::vector<DeviceFile>> read_device_folder(const std::string& folder);

@@ -19,8 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 
 hardware::GpuSpec v100() {
-  return *hardware::read_gpu_spec(std::string(BUBBLESIM_SOURCE_DIR) +
-                                  "/configs/devices/v100-32gb.json");
+  return *hardware::find_gpu_spec("v100-32gb",
+                                  std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices");
 }
 
 /// A process whose passes are `kernels` equal kernels in one stream, all launched at once.

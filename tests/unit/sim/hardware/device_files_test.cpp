@@ -132,7 +132,7 @@ TEST(GpuSpecFile, ARecordedNameInTwoFilesIsReported) {
 // Clocks and powers: the formulas by hand, and against stages measured by Perseus (SOSP 2024).
 
 PowerSpec a100() {
-  const auto spec = read_gpu_spec(std::string(kDeviceFolder) + "/a100-80gb.json");
+  const auto spec = find_gpu_spec("a100-80gb", kDeviceFolder);
   EXPECT_TRUE(spec.has_value());
   return spec ? spec->power : PowerSpec{};
 }

@@ -15,7 +15,7 @@ namespace {
 
 hardware::GpuSpec base_device() {
   return must(
-      hardware::read_gpu_spec(std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices/h100.json"));
+      hardware::find_gpu_spec("h100", std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices"));
 }
 
 hardware::GpuSpec real_device() {
