@@ -28,7 +28,6 @@
 
 #include "policies/builtin.hpp"
 #include "policies/front_queue.hpp"
-#include "policies/launch_polls.hpp"
 #include "policies/orion_rules.hpp"
 #include "policies/protected_client.hpp"
 #include "policies/training_work.hpp"

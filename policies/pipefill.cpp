@@ -27,7 +27,6 @@
 #include "policies/builtin.hpp"
 #include "policies/fill_plan.hpp"
 #include "policies/pipefill_scheduler.hpp"
-#include "sim/base/units.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {

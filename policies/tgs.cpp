@@ -27,7 +27,6 @@
 #include "policies/launch_polls.hpp"
 #include "policies/resident_memory.hpp"
 #include "policies/tgs_limit.hpp"
-#include "sim/base/units.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {

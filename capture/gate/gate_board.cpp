@@ -2,8 +2,6 @@
 
 #include <tuple>
 
-#include "sim/base/check.hpp"
-
 namespace bubblesim::capture {
 namespace {
 

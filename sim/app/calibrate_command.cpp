@@ -15,7 +15,6 @@
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_fwd.hpp"
-#include "sim/base/nearest.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/measure/calibrate/calibrate.hpp"
 #include "sim/text/text_table.hpp"

@@ -20,7 +20,6 @@
 #include "sim/app/shared/own_process.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/app/shared/run_arguments.hpp"
-#include "sim/base/output_file.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
 #include "sim/observe/summary.hpp"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/base/check.hpp"
-
 namespace bubblesim::engine {
 namespace {
 

@@ -5,8 +5,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/base/check.hpp"
-
 namespace bubblesim::engine {
 namespace {
 

@@ -3,7 +3,6 @@
 // calls are the same as if a context had the kernel (tests/laws/gpu).
 #include <utility>
 
-#include "sim/base/check.hpp"
 #include "sim/gpu/gpu_model.hpp"
 
 namespace bubblesim::gpu {

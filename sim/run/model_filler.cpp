@@ -6,7 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/serving/scheduler_spec.hpp"
 #include "sim/step_cost/layer_tables.hpp"
 #include "sim/step_cost/model_times.hpp"

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sim/policy/session/launch_description.hpp"
-#include "sim/schedule/policy_terms.hpp"
 
 namespace bubblesim::schedule {
 

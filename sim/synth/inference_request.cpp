@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "sim/base/units.hpp"
-
 namespace bubblesim::synth {
 namespace {
 

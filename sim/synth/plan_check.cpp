@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "sim/base/input_file.hpp"
-#include "sim/base/units.hpp"
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/synth/find_job.hpp"

@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "sim/base/units.hpp"
 #include "sim/model/efficiency.hpp"
 #include "sim/model/inference_work.hpp"
 #include "sim/model/model_spec.hpp"

@@ -4,7 +4,6 @@
 
 #include <string_view>
 
-#include "capture/record/cupti/abi.hpp"
 #include "traces/names/host_call_names.hpp"
 
 namespace bubblesim::capture {

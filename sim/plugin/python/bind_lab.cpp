@@ -22,7 +22,6 @@
 #include "sim/model/kernel_time.hpp"
 #include "sim/model/model_spec.hpp"
 #include "sim/model/training_work.hpp"
-#include "sim/network/collective_cost.hpp"
 #include "sim/network/topology.hpp"
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"

@@ -11,7 +11,6 @@
 
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
-#include "sim/observe/latency.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/observe/run_result.hpp"

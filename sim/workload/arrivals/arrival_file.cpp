@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "sim/base/json.hpp"
-#include "sim/base/nearest.hpp"
 #include "sim/base/packed_file.hpp"
 #include "sim/workload/arrivals/arrival_lines.hpp"
 #include "sim/workload/arrivals/decimal.hpp"

@@ -2,7 +2,6 @@
 // for the test program to ask it what came.
 #include "tests/unit/capture/nvtx/nvtx_tool.hpp"
 
-#include "capture/record/nvtx/thread_ranges.hpp"
 #include "tests/unit/capture/nccl/host_double.hpp"
 
 namespace {

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "sim/synth/plan_file.hpp"
-#include "sim/synth/synthesise.hpp"
 #include "tests/fault.hpp"
 
 namespace bubblesim::synth {

@@ -1,7 +1,6 @@
 // One quirk of Kineto's events a test; the texts are handmade.
 #include <gtest/gtest.h>
 
-#include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/import/json_fields.hpp"
 

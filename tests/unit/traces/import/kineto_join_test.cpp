@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/names/collective_names.hpp"
 #include "traces/names/host_call_names.hpp"

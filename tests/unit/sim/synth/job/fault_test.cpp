@@ -4,7 +4,6 @@
 #include <fstream>
 #include <functional>
 
-#include "sim/synth/plan_check.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "tests/fault.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
