@@ -212,10 +212,8 @@ Result<void> write_outputs(const CalibrateArguments& arguments,
                            const hardware::DeviceFile& base,
                            const measure::Calibration& calibration,
                            const measure::CalibrationOrigin& origin) {
-  if (!arguments.residuals.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(
-        write_output(arguments.residuals, measure::residuals_csv(calibration)));
-  }
+  BUBBLESIM_RETURN_IF_ERROR(write_output(
+      arguments.residuals, [&] { return measure::residuals_csv(calibration); }));
   if (arguments.output.empty()) return {};
   const auto names = recorded_names(arguments.output, base, origin.device);
   BUBBLESIM_ASSIGN_OR_RETURN(

@@ -247,9 +247,10 @@ ExitCode print_and_write(const MeasuredArguments& arguments,
   }
   fmt::print("{}\n{}", validate::measured_summary_text(summaries),
              validate::measured_order_text(orders));
-  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.csv, validate::measured_csv(cells)));
   BUBBLESIM_RETURN_IF_ERROR(
-      write_output(arguments.json, validate::measured_json(cells, summaries, orders)));
+      write_output(arguments.csv, [&] { return validate::measured_csv(cells); }));
+  BUBBLESIM_RETURN_IF_ERROR(write_output(
+      arguments.json, [&] { return validate::measured_json(cells, summaries, orders); }));
   const bool failed = std::ranges::any_of(cells, [](const validate::MeasuredCell& cell) {
     return cell.outcome == validate::RowOutcome::kFailed;
   });

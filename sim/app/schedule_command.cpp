@@ -265,23 +265,16 @@ CheckedResult<LoadedSchedule> load(const ScheduleArguments& arguments,
   return make_named(arguments, times);
 }
 
-Result<void> write_outputs(const ScheduleArguments& arguments, const LoadedSchedule& loaded,
-                           const pipeline::UnitTimes& times,
+Result<void> write_outputs(const ScheduleArguments& arguments,
+                           const pipeline::PlannedSchedule& plan, const pipeline::UnitTimes& times,
                            const pipeline::Execution& execution) {
-  const auto& [schedule, graph] = loaded.plan;
-  if (!arguments.csv.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(
-        write_output(arguments.csv, pipeline::write_csv_steps(schedule, graph)));
-  }
-  if (!arguments.plot.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(
-        write_output(arguments.plot, pipeline::render_svg(schedule, execution)));
-  }
-  if (!arguments.json.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(write_output(
-        arguments.json, pipeline::render_json(schedule, graph, times, execution)));
-  }
-  return {};
+  BUBBLESIM_RETURN_IF_ERROR(write_output(
+      arguments.csv, [&] { return pipeline::write_csv_steps(plan.schedule, plan.graph); }));
+  BUBBLESIM_RETURN_IF_ERROR(write_output(
+      arguments.plot, [&] { return pipeline::render_svg(plan.schedule, execution); }));
+  return write_output(arguments.json, [&] {
+    return pipeline::render_json(plan.schedule, plan.graph, times, execution);
+  });
 }
 
 ExitCode run_schedule(const ScheduleArguments& arguments) {
@@ -290,7 +283,7 @@ ExitCode run_schedule(const ScheduleArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto loaded, load(arguments, times));
   const auto& [schedule, graph] = loaded.plan;
   const pipeline::Execution execution = pipeline::execute(schedule, graph, times);
-  BUBBLESIM_RETURN_IF_ERROR(write_outputs(arguments, loaded, times, execution));
+  BUBBLESIM_RETURN_IF_ERROR(write_outputs(arguments, loaded.plan, times, execution));
   const std::string text =
       loaded.note + unused_times_text(times, schedule) +
       schedule_text(schedule, times, execution, loaded.form);

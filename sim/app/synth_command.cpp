@@ -347,10 +347,10 @@ Result<void> write_outputs(const SynthArguments& arguments, const SynthOutcome& 
     BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
     BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(arguments.output, *trace));
   }
-  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.json, synth_json(outcome)));
-  if (arguments.csv_schedule.empty()) return {};
-  return write_output(arguments.csv_schedule,
-                      pipeline::write_csv_steps(outcome.plan.schedule, outcome.plan.graph));
+  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.json, [&] { return synth_json(outcome); }));
+  return write_output(arguments.csv_schedule, [&] {
+    return pipeline::write_csv_steps(outcome.plan.schedule, outcome.plan.graph);
+  });
 }
 
 ExitCode run_job(const SynthArguments& arguments, const synth::ParallelPlan& plan) {

@@ -260,6 +260,10 @@ Result<void> write_output(const std::string& path, const std::string& text) {
   return write_whole_file(path, text);
 }
 
+Result<void> write_output(const std::string& path, const std::function<std::string()>& make_text) {
+  return path.empty() ? Result<void>{} : write_output(path, make_text());
+}
+
 std::string shell_word(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+@%";

@@ -110,8 +110,10 @@ int report_fault(const Error& fault);
 [[nodiscard]] Result<void> make_folder_of(const std::string& path);
 
 /// Makes the folder and writes the output that an option asked for, whole or not at all. No path:
-/// the option was not given, nothing is written.
+/// the option was not given, nothing is made nor written.
 [[nodiscard]] Result<void> write_output(const std::string& path, const std::string& text);
+[[nodiscard]] Result<void> write_output(const std::string& path,
+                                        const std::function<std::string()>& make_text);
 
 /// The text as a shell reads it back as one word: with quotes if it needs them.
 [[nodiscard]] std::string shell_word(const std::string& word);
