@@ -165,6 +165,7 @@ std::vector<ParameterSpec> own_parameters() {
   const std::string hook = "Dilu's client hook";
   const std::string deploy = "Dilu deploy_inference_funcs.py: RoBERTa-large";
   const std::string train = "Dilu deploy_train_funcs.py: RoBERTa-large, LLaMA2";
+  const DiluPlacerConstants shares;
   return {
       declare_duration("period", 5ms, 10us, 10s,
                        {"", "Processes report and take grants so often.", hook}),
@@ -175,12 +176,13 @@ std::vector<ParameterSpec> own_parameters() {
       declare_choice("service", {"other", "language_model"},
                      {"", "What the online services are; the rule knows the two kinds.",
                       "Dilu RCKM.c: is_llm"}),
-      declare_number("service_request", 0.3, 0.001, 1,
+      declare_number("service_request", shares.job_request, 0.001, 1,
                      {"", "An online service's share of the GPU while others run.", deploy}),
-      declare_number("service_limit", 0.6, 0.001, 1, {"", "And while none does.", deploy}),
-      declare_number("training_request", 0.5, 0.001, 1,
+      declare_number("service_limit", shares.job_limit, 0.001, 1,
+                     {"", "And while none does.", deploy}),
+      declare_number("training_request", shares.training_request, 0.001, 1,
                      {"", "The share of training, and of any other throttled process.", train}),
-      declare_number("training_limit", 0.9, 0.001, 1,
+      declare_number("training_limit", shares.training_limit, 0.001, 1,
                      {"", "And while every service is idle.", train}),
       declare_integer(
           "reserve_mib", 1024, 0, 1 << 20,

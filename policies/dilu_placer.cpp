@@ -88,17 +88,18 @@ std::unique_ptr<Placer> make_dilu_placer(const ParameterSet& given) {
 
 std::vector<ParameterSpec> dilu_placer_parameters() {
   const std::string code = "Dilu scheduling/scheduler.py";
+  const DiluPlacerConstants own;
   return {
       declare_choice("placement", {"dilu", "as_configured"},
                      {"",
                       "Which GPU a fill job, or one of a filler's instances, goes to: where "
                       "Dilu's scheduler packs it, or the first that has room.",
                       code}),
-      declare_number("oversubscribed_requests", 1.0, 0.01, 100,
+      declare_number("oversubscribed_requests", own.requests, 0.01, 100,
                      {"", "Requests on a GPU sum up to this at most.", code + ": Omega"}),
-      declare_number("oversubscribed_limits", 1.5, 0.01, 100,
+      declare_number("oversubscribed_limits", own.limits, 0.01, 100,
                      {"", "Limits on a GPU sum up to this at most.", code + ": gamma"}),
-      declare_number("sm_weight", 0.6, 0, 1,
+      declare_number("sm_weight", own.sm_weight, 0, 1,
                      {"", "Weight of SM shares in the best fit; the rest is memory's.",
                       code + ": alpha 0.6, beta 0.4"}),
   };

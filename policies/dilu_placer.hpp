@@ -24,11 +24,11 @@ struct DiluPlacerConstants {
   double requests = 1.0;  ///< bound on the sum of a GPU's requests
   double limits = 1.5;    ///< bound on the sum of its limits
   double sm_weight = 0.6;
-  double training_request = 0.3;  ///< of the worker on each GPU
+  double training_request = 0.5;  ///< of the worker on each GPU
   double training_limit = 0.9;
   double job_request = 0.3;  ///< of a job that declares no request; also its default limit
   double job_limit = 0.6;
-  Bytes reserve;
+  Bytes reserve{};
 };
 
 class DiluPlacer final : public policy::Placer {

@@ -38,7 +38,7 @@ std::vector<ParameterSpec> reference_parameters() {
       declare_duration(
           "reference", 0ns, 0ns, 100000s,
           {"", "An iteration's length without fillers; 0: measured at the start.", ours}),
-      declare_integer("reference_iterations", 3, 1, 100000,
+      declare_integer("reference_iterations", ReferenceConstants{}.iterations, 1, 100000,
                       {"iterations",
                        "So many first iterations are measured, fillers kept out; their median "
                        "counts.",

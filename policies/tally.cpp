@@ -243,6 +243,7 @@ class Tally final : public Policy {
 
 PolicySpec tally_spec() {
   const std::string code = "Tally code, env.cpp";
+  const TallyLimits limits;
   PolicySpec spec;
   spec.name = "tally";
   spec.summary = "One filler kernel at a time, cut so that it can retreat from training";
@@ -264,22 +265,22 @@ PolicySpec tally_spec() {
                        {"", "After training has been idle so long, kernels keep their form; 0: "
                             "never.",
                         code + ": WAIT_TIME_MS_TO_USE_ORIGINAL_CONFIGS"}),
-      declare_integer("threads_per_sm", 1536, 32, 2048,
+      declare_integer("threads_per_sm", limits.threads_per_sm, 32, 2048,
                       {"threads", "Workers are packed no denser.",
                        "Tally code, cuda_util.cpp: 1536 where an SM holds 2048"}),
-      declare_integer("least_blocks", 24, 1, 100000,
+      declare_integer("least_blocks", limits.least_blocks, 1, 100000,
                       {"blocks", "No fewer workers, and no smaller slices.",
                        code + ": MIN_WORKER_BLOCKS"}),
-      declare_number("lowest_speed", 0.1, 0.01, 1,
+      declare_number("lowest_speed", limits.lowest_speed, 0.01, 1,
                      {"", "Forms slower than this part of the kernel's speed are not taken.",
                       code + ": the threshold falls to 0.1, then the original is taken"}),
-      declare_number("short_speed", 0.5, 0.01, 1,
+      declare_number("short_speed", limits.short_speed, 0.01, 1,
                      {"", "Nor slower than this for kernels that end within the turnaround.",
                       code + ": FALL_BACK_TO_ORIGINAL_THRESHOLD_FOR_SHORT_KERNEL"}),
-      declare_integer("busy_threads", 128, 32, 2048,
+      declare_integer("busy_threads", limits.busy_threads, 32, 2048,
                       {"threads", "So many keep an SM's units busy.",
                        "Elvinger et al., SoCC'25: 4 warps of independent instructions"}),
-      declare_number("dram_share", 0.45, 0.01, 1,
+      declare_number("dram_share", limits.dram_share, 0.01, 1,
                      {"", "Of the blocks that fit: so many keep DRAM busy.",
                       "MuxServe's profile of an A100: decode keeps its speed on 45 % of the SMs"}),
       declare_choice("libraries", {"replaced", "original"},

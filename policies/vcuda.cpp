@@ -192,7 +192,7 @@ PolicySpec vcuda_spec() {
       declare_duration("sample", 167ms, 1us, 100s,
                        {"", "Use is that of the last whole span of this length.",
                         "NVML: 1/6 s to 1 s by product; the shortest"}),
-      declare_integer("threads_per_sm", 2048, 256, 4096,
+      declare_integer("threads_per_sm", VcudaConstants{}.threads_per_sm, 256, 4096,
                       {"threads", "Resident ones: of V100, A100, H100.",
                        "CUDA C Programming Guide, compute capabilities"}),
   };

@@ -81,7 +81,6 @@ TEST(spare_memory_placer, places_what_is_not_known_to_be_too_large) {
 /// a second one's limit does not (2.1).
 TEST(dilu_placer, keeps_requests_and_limits_within_bounds) {
   DiluPlacerConstants constants;
-  constants.training_request = 0.5;
   DiluPlacer placer(constants);
   EXPECT_THAT(placed(placer, {job(0, 1), job(1, 1)}, gpus({10})), ElementsAre("0@0"));
   constants.limits = 3;
@@ -120,7 +119,7 @@ TEST(dilu_placer, forgets_instances_of_a_gpu_whose_jobs_have_ended) {
 
 /// A job says its own shares: 0.7 and 0.7 beside 0.3 and 0.9 is over the limits of 1.5.
 TEST(dilu_placer, takes_a_job_at_its_word) {
-  DiluPlacer placer({});
+  DiluPlacer placer({.training_request = 0.3});
   JobInfo large = job(0, 1);
   large.request = 0.7;
   large.limit = 0.7;
