@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -97,7 +96,6 @@ class RequestWays {
     const std::size_t rungs = ladder_.size() - 1 - foot_;
     return ladder_[foot_ + static_cast<std::size_t>(height * static_cast<double>(rungs))];
   }
-  [[nodiscard]] std::span<const std::size_t> ladder() const { return ladder_; }
 
   /// Seconds of training for a second of requests' work; 0: not known.
   [[nodiscard]] double price(std::size_t way) const {
