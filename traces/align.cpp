@@ -379,6 +379,7 @@ AlignmentReport align_ranks(JobTrace& job, std::span<const std::string> clocks) 
     // A trace that was written after it was aligned has the counts of that time.
     trace.counters.reset(kUnmatched, aligned.unmatched);
     trace.counters.reset(kRankNotAligned, placement.is_placed(i) ? 0 : 1);
+    report.clocks_apart |= !placement.is_placed(i);
     trace.counters.reset(kAmbiguous, aligned.ambiguous ? 1 : 0);
   }
   if (!residuals.empty()) {

@@ -37,6 +37,7 @@ struct AlignmentReport {
   std::uint64_t unmatched = 0;
   Duration residual_median{};  ///< over all matched collectives of all ranks
   Duration residual_max{};
+  bool clocks_apart = false;   ///< some rank was placed on no other's clock
 };
 
 /// Shifts all times of every rank but the first. It matches all-reduces, all-gathers,

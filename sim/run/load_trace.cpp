@@ -277,9 +277,9 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
   if (std::ranges::any_of(loaded.job.ranks, lacks_ranks)) traces::count_missing_ranks(loaded.job);
   const traces::AlignmentReport aligned = traces::align_ranks(loaded.job, clocks_of(loaded));
   if (aligned.matched > 0) loaded.residual = aligned.residual_median;
+  loaded.clocks_apart = aligned.clocks_apart;
   for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
-  // A trace file keeps these as counters.
-  loaded.clocks_apart = loaded.counters.count(traces::kRankNotAligned.name) > 0;
+  // The file of a re-targeted job keeps this as a counter.
   loaded.what_ifs_doubtful = loaded.counters.count(workload::kDoubtful.name) > 0;
   return loaded;
 }

@@ -46,7 +46,7 @@ struct LoadedTrace {
   CounterSet counters;       ///< of reading and aligning, summed over ranks
   /// Median disagreement of collective ends after alignment; nothing: no clock was aligned.
   std::optional<Duration> residual;
-  bool clocks_apart = false;           ///< some rank was placed on no other's clock
+  bool clocks_apart = false;           ///< as traces::AlignmentReport has it
   bool collectives_simulated = false;  ///< here: they have sizes and no times
   bool what_ifs_doubtful = false;      ///< of the recording that a re-targeted job is from
   /// The files read here (rank0/trace.json, rank1/trace.json), by the file name in a trace's
