@@ -269,6 +269,7 @@ constexpr std::uint64_t kMostRecorded = 2'000'000;
 struct SynthArguments {
   synth::JobNames names;
   std::string plan;
+  std::optional<std::string> device;
   std::vector<std::string> changes;
   std::optional<std::string> fold;
   std::uint32_t iterations = 2;
@@ -286,6 +287,7 @@ std::vector<std::string> folding_words() {
 CheckedResult<synth::JobNames> names_of(const SynthArguments& arguments) {
   synth::JobNames names = arguments.names;
   names.plan = arguments.plan;
+  if (arguments.device) names.device = *arguments.device;
   Errors faults;
   for (const std::string& text : arguments.changes) {
     auto change = synth::parse_plan_change(text);
@@ -408,7 +410,7 @@ void add_synth_command(CLI::App& parser, AppContext& context) {
       ->required();
   command->add_option("--nodes", arguments->names.nodes, "Nodes of it (default: the file's)")
       ->check(CLI::Range(1U, 65'536U));
-  command->add_option("--device", arguments->names.device,
+  command->add_option("--device", arguments->device,
                       "A file of configs/devices (default: the cluster's)");
   command->add_option("--software", arguments->names.software,
                       "A file of configs/software (default: the plan's)");

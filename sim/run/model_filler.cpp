@@ -228,10 +228,10 @@ CheckedResult<ModelFiller> load_model_filler(FillerConfig& config, const hardwar
 
 CheckedResult<ModelFiller> load_train_filler(FillerConfig& config, const hardware::GpuSpec& device,
                                              const std::string& device_folder) {
-  const synth::JobNames& names = std::get<TrainProgram>(config.program).names;
+  synth::JobNames names = std::get<TrainProgram>(config.program).names;
+  names.device = device;
   const std::string configs = std::filesystem::path(device_folder).parent_path().string();
-  BUBBLESIM_ASSIGN_OR_RETURN(synth::JobRequest request,
-                             synth::find_job(names, configs, &device));
+  BUBBLESIM_ASSIGN_OR_RETURN(synth::JobRequest request, synth::find_job(names, configs));
   BUBBLESIM_ASSIGN_OR_RETURN(const synth::ParallelPlan plan, synth::plan_job(std::move(request)));
   synth::SynthesisedJob job = synth::synthesise(plan);
   if (job.world_size != 1) {

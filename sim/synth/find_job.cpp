@@ -65,6 +65,13 @@ CheckedResult<PlanSpec> plan_of(const JobNames& names, const std::string& config
   return find_plan(std::get<std::string>(names.plan), configs + "/plans", names.changes);
 }
 
+CheckedResult<hardware::GpuSpec> gpu_of(const JobNames& names, const std::string& of_cluster,
+                                        const std::string& configs) {
+  const auto device = names.device.value_or(of_cluster);
+  if (const auto* gpu = std::get_if<hardware::GpuSpec>(&device)) return *gpu;
+  return hardware::find_gpu_spec(std::get<std::string>(device), configs + "/devices");
+}
+
 }  // namespace
 
 Result<PlanChange> parse_plan_change(const std::string& text) {
@@ -100,8 +107,7 @@ CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& fo
   return parse_plan(compact_text(plan), path);
 }
 
-CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs,
-                                   const hardware::GpuSpec* gpu) {
+CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs) {
   Errors errors;
   JobRequest out;
   out.model = take(model::find_model(names.model, configs + "/models"), errors);
@@ -110,7 +116,7 @@ CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& con
   out.plan = take(std::move(plan), errors);
   auto cluster = hardware::find_cluster_spec(names.cluster, configs + "/clusters");
   const bool seeded = cluster.has_value() && names.hash_seed.has_value();
-  const bool known = gpu != nullptr || cluster.has_value() || names.device.has_value();
+  const bool known = cluster.has_value() || names.device.has_value();
   out.cluster = take(std::move(cluster), errors);
   if (seeded) {
     const auto set = set_hash_seed(*names.hash_seed, names.cluster, out.cluster.tree);
@@ -123,10 +129,7 @@ CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& con
     out.software = take(find_software(out.plan.software, configs + "/software"), errors);
   }
   if (known) {
-    auto found = gpu != nullptr ? CheckedResult<hardware::GpuSpec>(*gpu)
-                                : hardware::find_gpu_spec(
-                                      names.device.value_or(out.cluster.device),
-                                      configs + "/devices");
+    auto found = gpu_of(names, out.cluster.device, configs);
     const bool described = found.has_value();
     out.gpu = take(std::move(found), errors);
     if (described) out.efficiency = take(model::device_efficiency(out.gpu, configs), errors);

@@ -8,7 +8,6 @@
 
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
-#include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
 #include "sim/synth/job_plan.hpp"
 #include "sim/synth/plan_spec.hpp"
@@ -24,10 +23,9 @@ namespace bubblesim::synth {
                                                 const std::vector<PlanChange>& changes);
 
 /// `configs` holds models/, plans/, clusters/, devices/, efficiency/ and software/. Every name that
-/// is not found is a fault; all are reported at once. `gpu` takes the place of the one that is
-/// named; null: that one.
-[[nodiscard]] CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs,
-                                                 const hardware::GpuSpec* gpu = nullptr);
+/// is not found is a fault; all are reported at once.
+[[nodiscard]] CheckedResult<JobRequest> find_job(const JobNames& names,
+                                                 const std::string& configs);
 
 // Precisions that a device does not have, as frameworks handle them: bf16 becomes fp16 (of the same
 // size; PyTorch's autocast and Megatron with loss scaling), tf32 becomes fp32 (PyTorch's switch

@@ -10,6 +10,7 @@
 
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
+#include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/model/training_work.hpp"
 #include "sim/synth/expert_routing.hpp"
@@ -197,7 +198,7 @@ struct JobNames {
   std::optional<std::uint32_t> nodes;   ///< >= 1; nothing: the cluster's
   /// Seed of the hash that places flows on up-links; nothing: the cluster's.
   std::optional<std::uint64_t> hash_seed = std::nullopt;
-  std::optional<std::string> device;    ///< nothing: the cluster's
+  std::optional<std::variant<std::string, hardware::GpuSpec>> device;  ///< nothing: the cluster's
   std::optional<std::string> software;  ///< nothing: the plan's
   std::optional<Folding> folding;       ///< nothing: the plan's
 };
