@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sim/base/child_process.hpp"
-#include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 
 namespace bubblesim::capture {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "capture/clock/host_clock.hpp"
-#include "capture/control/job_environment.hpp"
 #include "capture/policy_host/policy_host.hpp"
 #include "capture/replay/job_plan.hpp"
 #include "capture/replay/job_record.hpp"

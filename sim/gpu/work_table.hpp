@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "sim/base/ids.hpp"
 #include "sim/base/time.hpp"
 #include "sim/gpu/gpu.hpp"
 #include "sim/gpu/sm_blocks.hpp"

@@ -29,7 +29,6 @@
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
 #include "sim/network/topology.hpp"
-#include "sim/program/kernel_profile.hpp"
 #include "sim/workload/job_program.hpp"
 #include "traces/import/collective_times.hpp"
 #include "traces/trace.hpp"

@@ -9,7 +9,6 @@
 #include "sim/base/time.hpp"
 #include "sim/workload/followers.hpp"
 #include "sim/workload/job_program.hpp"
-#include "sim/workload/program_run.hpp"
 #include "sim/workload/recurrence.hpp"
 
 namespace bubblesim::workload {

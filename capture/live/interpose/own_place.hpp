@@ -7,7 +7,6 @@
 #include <string>
 
 #include "capture/clock/shared_segment.hpp"
-#include "capture/gate/gate_segment.hpp"
 #include "capture/live/live_folder.hpp"
 #include "sim/base/ids.hpp"
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "capture/replay/cuda/device_clock.hpp"
 #include "capture/replay/cuda/device_context.hpp"
 #include "capture/replay/cuda/record_ring.hpp"
 #include "capture/replay/cuda/stand_ins.hpp"

@@ -19,7 +19,6 @@
 #include "capture/clock/shared_segment.hpp"
 #include "capture/gate/gate_client.hpp"
 #include "sim/base/ids.hpp"
-#include "sim/base/quantities.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::capture {

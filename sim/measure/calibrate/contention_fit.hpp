@@ -7,7 +7,6 @@
 
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/measure/calibrate/probe.hpp"
-#include "sim/program/kernel_profile.hpp"
 
 namespace bubblesim::measure {
 
