@@ -14,9 +14,9 @@
 namespace bubblesim::advise {
 namespace {
 
-constexpr std::size_t kThird = 3;          // a step of halving is so many times as long
-constexpr std::size_t kGoesOn = 4;         // and one of so many settings goes on to it
-constexpr std::size_t kRungs = 4;          // lengths 1/27, 1/9, 1/3, 1
+// Lengths of trials, of a full one: the steps of halving, each three times as long.
+constexpr double kShortest = 1.0 / 27, kNinth = 1.0 / 9, kThird = 1.0 / 3;
+constexpr std::size_t kGoesOn = 4;         // one of so many settings goes on to the next step
 constexpr std::size_t kLeaders = 3;        // policies that local searches begin from
 constexpr std::size_t kLeadersBeyond = 2;  // and from settings beyond the limits
 // Local searches begin from what is best within the limits, and from what is beyond them, a little
@@ -24,7 +24,7 @@ constexpr std::size_t kLeadersBeyond = 2;  // and from settings beyond the limit
 constexpr std::array<double, 3> kLooserForLeaders{0.002, 0.02, 0.1};
 constexpr double kPartOfLeft = 3;  // of the budget of local searches, that the next may spend
 constexpr double kPush = 1.12;             // of a load, beyond what keeps the limits
-constexpr double kBeyondInShort = 0.05;    // of a limit, that a short trial may be
+constexpr double kBeyondInShort = 0.05;    // of a limit, that a third of a trial may be
 constexpr double kMoved = 0.001;           // a dimension that moves gain or training less is idle
 constexpr std::array<double, 6> kFactors{4, 2, 1.4, 1.15, 1.06, 1.02};
 constexpr std::size_t kCoarse = 2;  // of these, so many in trials a third as long
@@ -93,11 +93,10 @@ class Searcher {
     for (const Proposal& start : starts) {
       if (start.policy == probe) probes.push_back(start);
     }
-    const double part = 1.0 / (kThird * kThird * kThird);
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, log_.try_out(probes, part));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, log_.try_out(probes, kShortest));
     double most = 0;
     for (const Tried& trial : tried) most = std::max(most, trial.result.events);
-    const double rate = most / to_seconds(log_.trial(probes.front(), part).length);
+    const double rate = most / to_seconds(log_.trial(probes.front(), kShortest).length);
     search_events_ = options_.events;
     if (options_.confirmed_at == ConfirmedAt::kAffordedLength) {
       search_events_ *= 1 - kConfirmingPart;
@@ -190,22 +189,19 @@ class Searcher {
     // What the budget does not reach is left out from the end.
     std::ranges::stable_partition(
         proposals, [](const Proposal& proposal) { return proposal.parameters.empty(); });
-    double part = 1;
-    for (std::size_t i = 1; i < kRungs; ++i) part /= kThird;
     // A policy that settles for longer than others' full trials begins with its defaults alone.
-    std::erase_if(proposals, [this, part](const Proposal& proposal) {
-      return !proposal.parameters.empty() && log_.trial(proposal, part).length > log_.length();
+    std::erase_if(proposals, [this](const Proposal& proposal) {
+      return !proposal.parameters.empty() &&
+             log_.trial(proposal, kShortest).length > log_.length();
     });
-    for (std::size_t rung = 0; rung + 1 < kRungs; ++rung, part *= kThird) {
+    for (const auto& [part, slack] :
+         {std::pair(kShortest, 2 * kBeyondInShort), std::pair(kNinth, 1.5 * kBeyondInShort),
+          std::pair(kThird, kBeyondInShort)}) {
       BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, log_.try_out(proposals, part));
       if (stopped() || log_.spent() > until) break;
-      proposals = survivors(std::move(tried), proposals.size() / kGoesOn, slack_at(rung));
+      proposals = survivors(std::move(tried), proposals.size() / kGoesOn, slack);
     }
     return {};
-  }
-
-  [[nodiscard]] static double slack_at(std::size_t rung) {
-    return kBeyondInShort * static_cast<double>(kRungs - rung) / 2;
   }
 
   // Loads of every policy, then local searches about the best of different policies.
@@ -253,7 +249,7 @@ class Searcher {
       }
       improving = !proposals.empty();
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried,
-                                 log_.try_out(proposals, 1.0 / kThird));
+                                 log_.try_out(proposals, kThird));
       for (std::size_t k = 0; k < tried.size(); ++k) {
         if (better(0)(tried[k], leaders[owners[k]])) {
           leaders[owners[k]] = tried[k];
@@ -274,7 +270,7 @@ class Searcher {
     double part = 0;
     for (std::size_t i = 0; i < kFactors.size();) {
       if (stopped() || log_.spent() >= until) break;
-      const double length_part = i < kCoarse ? 1.0 / (kThird * kThird) : 1.0 / kThird;
+      const double length_part = i < kCoarse ? kNinth : kThird;
       if (part != length_part) {
         part = length_part;
         BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> again,
