@@ -4,7 +4,6 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -270,14 +269,9 @@ constexpr std::uint32_t kBatchStep = 4;
 constexpr double kGpusDiffer = 0.05;
 
 PlaceRange load_range(const std::string& pointer, double all, std::optional<double> share) {
-  const auto text = [](double rate) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.6g", rate);
-    return std::string(digits);
-  };
-  if (share) return {pointer, {text(*share * all)}};
+  if (share) return {pointer, {number_text(*share * all)}};
   PlaceRange place{pointer, {}, std::pair(kLoadRange.first * all, kLoadRange.second * all)};
-  for (const double load : kFirstLoads) place.values.push_back(text(load * all));
+  for (const double load : kFirstLoads) place.values.push_back(number_text(load * all));
   return place;
 }
 
