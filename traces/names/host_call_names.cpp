@@ -1,79 +1,43 @@
 #include "traces/names/host_call_names.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace bubblesim::traces {
 namespace {
 
-struct NamedKind {
-  std::string_view name;  ///< without cuda, cu or hip
+struct NamesOfKind {
   HostCallKind kind;
+  std::array<std::string_view, 19> names;  ///< without cuda, cu or hip; then empty ones
 };
 
 /// Whole names, after prefix and suffix are gone.
-constexpr std::array kExact{
-    NamedKind{"GraphLaunch", HostCallKind::kLaunchGraph},
-    NamedKind{"StreamSynchronize", HostCallKind::kStreamSync},
-    NamedKind{"DeviceSynchronize", HostCallKind::kDeviceSync},
-    NamedKind{"ThreadSynchronize", HostCallKind::kDeviceSync},
-    NamedKind{"CtxSynchronize", HostCallKind::kDeviceSync},
-    NamedKind{"EventSynchronize", HostCallKind::kEventSync},
-    NamedKind{"EventRecord", HostCallKind::kEventRecord},
-    NamedKind{"EventRecordWithFlags", HostCallKind::kEventRecord},
-    NamedKind{"StreamWaitEvent", HostCallKind::kStreamWaitEvent},
-    NamedKind{"EventQuery", HostCallKind::kEventQuery},
-    NamedKind{"StreamQuery", HostCallKind::kEventQuery},
-    NamedKind{"Launch", HostCallKind::kLaunchKernel},
-    NamedKind{"LaunchByPtr", HostCallKind::kLaunchKernel},
-    NamedKind{"LaunchGrid", HostCallKind::kLaunchKernel},
-    NamedKind{"LaunchGridAsync", HostCallKind::kLaunchKernel},
-    NamedKind{"Malloc", HostCallKind::kAlloc},
-    NamedKind{"MallocAsync", HostCallKind::kAlloc},
-    NamedKind{"MallocFromPoolAsync", HostCallKind::kAlloc},
-    NamedKind{"MallocManaged", HostCallKind::kAlloc},
-    NamedKind{"MallocPitch", HostCallKind::kAlloc},
-    NamedKind{"MallocArray", HostCallKind::kAlloc},
-    NamedKind{"Malloc3D", HostCallKind::kAlloc},
-    NamedKind{"Malloc3DArray", HostCallKind::kAlloc},
-    NamedKind{"ExtMallocWithFlags", HostCallKind::kAlloc},
-    NamedKind{"HostAlloc", HostCallKind::kAlloc},
-    NamedKind{"MallocHost", HostCallKind::kAlloc},
-    NamedKind{"HostRegister", HostCallKind::kAlloc},
-    NamedKind{"MemHostAlloc", HostCallKind::kAlloc},
-    NamedKind{"MemHostRegister", HostCallKind::kAlloc},
-    NamedKind{"MemAlloc", HostCallKind::kAlloc},
-    NamedKind{"MemAllocAsync", HostCallKind::kAlloc},
-    NamedKind{"MemAllocFromPoolAsync", HostCallKind::kAlloc},
-    NamedKind{"MemAllocManaged", HostCallKind::kAlloc},
-    NamedKind{"MemAllocPitch", HostCallKind::kAlloc},
-    NamedKind{"Free", HostCallKind::kFree},
-    NamedKind{"FreeHost", HostCallKind::kFree},
-    NamedKind{"FreeArray", HostCallKind::kFree},
-    NamedKind{"HostFree", HostCallKind::kFree},
-    NamedKind{"HostUnregister", HostCallKind::kFree},
-    NamedKind{"MemHostUnregister", HostCallKind::kFree},
-    NamedKind{"MemPoolTrimTo", HostCallKind::kFree},
-    NamedKind{"MemUnmap", HostCallKind::kFree},
-    NamedKind{"MemFree", HostCallKind::kFree},
-    NamedKind{"MemFreeHost", HostCallKind::kFree},
+constexpr NamesOfKind kExact[] = {
+    {HostCallKind::kLaunchGraph, {"GraphLaunch"}},
+    {HostCallKind::kStreamSync, {"StreamSynchronize"}},
+    {HostCallKind::kDeviceSync, {"DeviceSynchronize", "ThreadSynchronize", "CtxSynchronize"}},
+    {HostCallKind::kEventSync, {"EventSynchronize"}},
+    {HostCallKind::kEventRecord, {"EventRecord", "EventRecordWithFlags"}},
+    {HostCallKind::kStreamWaitEvent, {"StreamWaitEvent"}},
+    {HostCallKind::kEventQuery, {"EventQuery", "StreamQuery"}},
+    {HostCallKind::kLaunchKernel, {"Launch", "LaunchByPtr", "LaunchGrid", "LaunchGridAsync"}},
+    {HostCallKind::kAlloc, {"Malloc", "MallocAsync", "MallocFromPoolAsync", "MallocManaged",
+      "MallocPitch", "MallocArray", "Malloc3D", "Malloc3DArray", "ExtMallocWithFlags", "HostAlloc",
+      "MallocHost", "HostRegister", "MemHostAlloc", "MemHostRegister", "MemAlloc", "MemAllocAsync",
+      "MemAllocFromPoolAsync", "MemAllocManaged", "MemAllocPitch"}},
+    {HostCallKind::kFree, {"Free", "FreeHost", "FreeArray", "HostFree", "HostUnregister",
+      "MemHostUnregister", "MemPoolTrimTo", "MemUnmap", "MemFree", "MemFreeHost"}},
 };
 
 /// Beginnings of names.
-constexpr std::array kBeginnings{
-    NamedKind{"StreamWaitValue", HostCallKind::kStreamWaitEvent},
-    NamedKind{"StreamWriteValue", HostCallKind::kEventRecord},
-    NamedKind{"LaunchKernel", HostCallKind::kLaunchKernel},
-    NamedKind{"LaunchCooperativeKernel", HostCallKind::kLaunchKernel},
-    NamedKind{"ModuleLaunchKernel", HostCallKind::kLaunchKernel},
-    NamedKind{"ModuleLaunchCooperativeKernel", HostCallKind::kLaunchKernel},
-    NamedKind{"ExtModuleLaunchKernel", HostCallKind::kLaunchKernel},
-    NamedKind{"ExtLaunchKernel", HostCallKind::kLaunchKernel},
-    NamedKind{"ExtLaunchMultiKernel", HostCallKind::kLaunchKernel},
-    NamedKind{"HccModuleLaunchKernel", HostCallKind::kLaunchKernel},
-    NamedKind{"DrvLaunchKernel", HostCallKind::kLaunchKernel},
-    NamedKind{"Memcpy", HostCallKind::kCopy},
-    NamedKind{"DrvMemcpy", HostCallKind::kCopy},
-    NamedKind{"Memset", HostCallKind::kMemset},
+constexpr NamesOfKind kBeginnings[] = {
+    {HostCallKind::kStreamWaitEvent, {"StreamWaitValue"}},
+    {HostCallKind::kEventRecord, {"StreamWriteValue"}},
+    {HostCallKind::kLaunchKernel, {"LaunchKernel", "LaunchCooperativeKernel", "ModuleLaunchKernel",
+      "ModuleLaunchCooperativeKernel", "ExtModuleLaunchKernel", "ExtLaunchKernel",
+      "ExtLaunchMultiKernel", "HccModuleLaunchKernel", "DrvLaunchKernel"}},
+    {HostCallKind::kCopy, {"Memcpy", "DrvMemcpy"}},
+    {HostCallKind::kMemset, {"Memset"}},
 };
 
 std::string_view without_prefix(std::string_view name) {
@@ -92,11 +56,14 @@ std::string_view without_suffix(std::string_view name) {
 
 HostCallKind classify_host_call(std::string_view name) {
   const std::string_view call = without_suffix(without_prefix(name));
-  for (const NamedKind& entry : kExact) {
-    if (call == entry.name) return entry.kind;
+  if (call.empty()) return HostCallKind::kOther;
+  for (const NamesOfKind& entry : kExact) {
+    if (std::ranges::find(entry.names, call) != entry.names.end()) return entry.kind;
   }
-  for (const NamedKind& entry : kBeginnings) {
-    if (call.starts_with(entry.name)) return entry.kind;
+  for (const NamesOfKind& entry : kBeginnings) {
+    for (const std::string_view beginning : entry.names) {
+      if (!beginning.empty() && call.starts_with(beginning)) return entry.kind;
+    }
   }
   return HostCallKind::kOther;
 }
