@@ -38,8 +38,8 @@ class DependencyFinder {
   explicit DependencyFinder(const RankTrace& trace) : trace_(trace), edges_(trace.edges) {
     std::stable_sort(edges_.begin(), edges_.end(),
                      [](const Edge& a, const Edge& b) { return a.after < b.after; });
-    find_stream_order();
-    find_call_order();
+    previous_op_ = previous_of(trace_.device_ops, &DeviceOp::stream, trace_.streams.size());
+    previous_call_ = previous_of(trace_.host_calls, &HostCall::thread, trace_.threads.size());
     find_waits();
   }
 
@@ -68,23 +68,16 @@ class DependencyFinder {
   }
 
  private:
-  void find_stream_order() {
-    std::vector<std::uint32_t> last(trace_.streams.size(), kNone);
-    previous_op_.reserve(trace_.device_ops.size());
-    for (std::uint32_t i = 0; i < trace_.device_ops.size(); ++i) {
-      std::uint32_t& before = last[trace_.device_ops[i].stream.index()];
-      previous_op_.push_back(before);
-      before = i;
+  /// For each record the one before it on its lane.
+  template <class Record, class Lane>
+  static std::vector<std::uint32_t> previous_of(const std::vector<Record>& records,
+                                                Lane Record::*lane, std::size_t lanes) {
+    std::vector<std::uint32_t> last(lanes, kNone), previous;
+    previous.reserve(records.size());
+    for (std::uint32_t i = 0; i < records.size(); ++i) {
+      previous.push_back(std::exchange(last[(records[i].*lane).index()], i));
     }
-  }
-  void find_call_order() {
-    std::vector<std::uint32_t> last(trace_.threads.size(), kNone);
-    previous_call_.reserve(trace_.host_calls.size());
-    for (std::uint32_t i = 0; i < trace_.host_calls.size(); ++i) {
-      std::uint32_t& before = last[trace_.host_calls[i].thread.index()];
-      previous_call_.push_back(before);
-      before = i;
-    }
+    return previous;
   }
   /// Walks calls in order of start with the last operation launched on each stream so far.
   void find_waits() {
