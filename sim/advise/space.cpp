@@ -352,14 +352,11 @@ constexpr double kEqualGain = 0.003;  // a share of the gain
 constexpr double kEqualKept = 0.001;
 
 Json value_json(const policy::Value& value) {
-  struct ToJson {
-    Json operator()(bool flag) const { return flag; }
-    Json operator()(std::int64_t number) const { return number; }
-    Json operator()(double number) const { return number; }
-    Json operator()(Duration span) const { return format_duration(span); }
-    Json operator()(const std::string& text) const { return text; }
+  const auto to_json = [](const auto& held) -> Json {
+    if constexpr (std::is_same_v<decltype(held), const Duration&>) return format_duration(held);
+    else return held;
   };
-  return std::visit(ToJson{}, value);
+  return std::visit(to_json, value);
 }
 
 // Whole steps of a logarithmic scale, so that "equal" is transitive.

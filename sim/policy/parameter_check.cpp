@@ -71,16 +71,10 @@ struct Reader {
 
 /// As JSON writes it: a number that is not an integer shows that.
 std::string text_of(const JsonScalar& given) {
-  struct Text {
-    std::string operator()(bool flag) const { return flag ? "true" : "false"; }
-    std::string operator()(std::int64_t number) const { return std::to_string(number); }
-    std::string operator()(double number) const {
-      const std::string text = shortest_text(number);
-      return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-    }
-    std::string operator()(const std::string& text) const { return text; }
-  };
-  return std::visit(Text{}, given);
+  const std::string text = std::visit([](const auto& held) { return value_text(held); }, given);
+  const bool hides = std::holds_alternative<double>(given) &&
+                     text.find_first_of(".e") == std::string::npos;
+  return hides ? text + ".0" : text;
 }
 
 /// A flag or a number of the parameter's type, in range; nothing: its text decides, and says what

@@ -216,14 +216,7 @@ namespace {
 // attribute `registered`, a dict by name, in order.
 
 py::object to_python(const Value& value) {
-  struct Converted {
-    py::object operator()(bool flag) const { return py::bool_(flag); }
-    py::object operator()(std::int64_t number) const { return py::int_(number); }
-    py::object operator()(double number) const { return py::float_(number); }
-    py::object operator()(Duration span) const { return py::cast(span); }
-    py::object operator()(const std::string& text) const { return py::str(text); }
-  };
-  return std::visit(Converted{}, value);
+  return std::visit([](const auto& held) -> py::object { return py::cast(held); }, value);
 }
 
 /// Shared by the copies of a spec: Python's count of references is not touched by copying one.
