@@ -72,9 +72,9 @@ Result<JobTrace> read(const fs::path& path) {
     BUBBLESIM_ASSIGN_OR_RETURN(auto outcome, format::read_job(path.string()));
     return std::move(outcome.job);
   }
-  BUBBLESIM_ASSIGN_OR_RETURN(RankTrace trace, import_kineto_file(path));
+  BUBBLESIM_ASSIGN_OR_RETURN(KinetoProcess process, import_kineto_process(path));
   JobTrace job;
-  job.ranks.push_back(std::move(trace));
+  job.ranks.push_back(std::move(process.ranks.front()));
   return job;
 }
 

@@ -27,9 +27,9 @@ void import_file(benchmark::State& state) {
   const char* path = std::getenv("BUBBLESIM_BENCH_TRACE");
   if (path == nullptr) return state.SkipWithError("BUBBLESIM_BENCH_TRACE is not set");
   for (auto _ : state) {
-    auto trace = bubblesim::traces::import_kineto_file(path);
-    if (!trace) return state.SkipWithError("refused");
-    benchmark::DoNotOptimize(trace->device_ops.data());
+    auto process = bubblesim::traces::import_kineto_process(path);
+    if (!process) return state.SkipWithError("refused");
+    benchmark::DoNotOptimize(process->ranks.front().device_ops.data());
   }
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
   state.SetBytesProcessed(size * state.iterations());

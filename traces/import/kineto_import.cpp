@@ -304,11 +304,6 @@ void name_ranks(const ImportOptions& options, const KinetoMetadata& metadata,
   }
 }
 
-Result<RankTrace> first_of(Result<KinetoProcess> process) {
-  if (!process) return tl::unexpected<Error>(process.error());
-  return std::move(process->ranks.front());
-}
-
 Result<KinetoProcess> import_from(ByteStream& source, const std::string& file,
                                   const ImportOptions& options, std::function<void()> on_block) {
   TextWindow window(source, options.max_event_bytes, std::move(on_block));
@@ -349,16 +344,12 @@ Result<KinetoProcess> import_kineto_process(const std::filesystem::path& path,
   return import_from(source, file, options, std::move(on_block));
 }
 
-Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
-                                     const ImportOptions& options,
-                                     const ProgressCallback& progress) {
-  return first_of(import_kineto_process(path, options, progress));
-}
-
 Result<RankTrace> import_kineto_text(std::string_view text, std::string_view source,
                                      const ImportOptions& options) {
   ByteStream bytes = ByteStream::from_memory(text);
-  return first_of(import_from(bytes, std::string(source), options, {}));
+  BUBBLESIM_ASSIGN_OR_RETURN(KinetoProcess process,
+                             import_from(bytes, std::string(source), options, {}));
+  return std::move(process.ranks.front());
 }
 
 namespace {

@@ -56,11 +56,6 @@ struct KinetoProcess {
     const std::filesystem::path& path, const ImportOptions& options = {},
     const ProgressCallback& progress = {});
 
-/// Reads a file as above; returns the first of its ranks.
-[[nodiscard]] Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
-                                                   const ImportOptions& options = {},
-                                                   const ProgressCallback& progress = {});
-
 /// The first rank of a text in memory; `source` is its name in messages.
 [[nodiscard]] Result<RankTrace> import_kineto_text(std::string_view text, std::string_view source,
                                                    const ImportOptions& options = {});

@@ -92,14 +92,15 @@ class KinetoData : public testing::Test {
 TEST_F(KinetoData, every_file_agrees_with_the_index) {
   for (Row& row : kineto_rows()) {
     SCOPED_TRACE(row["path"]);
-    const auto trace = import_kineto_file(kData / row["path"]);
+    const auto process = import_kineto_process(kData / row["path"]);
     if (row["kernels"] == "0") {
-      ASSERT_FALSE(trace.has_value());
-      EXPECT_NE(trace.error().message.find("no device activity"), std::string::npos);
+      ASSERT_FALSE(process.has_value());
+      EXPECT_NE(process.error().message.find("no device activity"), std::string::npos);
       continue;
     }
-    ASSERT_TRUE(trace.has_value()) << trace.error().text();
-    const Figures got = figures_of(*trace);
+    ASSERT_TRUE(process.has_value()) << process.error().text();
+    const RankTrace& trace = process->ranks.front();
+    const Figures got = figures_of(trace);
     EXPECT_EQ(std::to_string(got.kernels), row["kernels"]);
     EXPECT_EQ(std::to_string(got.comm), row["comm"]);
     EXPECT_EQ(std::to_string(got.mem), row["mem"]);
@@ -112,10 +113,10 @@ TEST_F(KinetoData, every_file_agrees_with_the_index) {
         EXPECT_EQ(got_text, row[column]) << column;
       }
     };
-    expect_cell(std::to_string(trace->rank), "rank");
-    expect_cell(std::to_string(trace->world_size), "world");
-    expect_cell(trace->device.name, "gpu");
-    EXPECT_EQ(trace->counters.count("kineto_damaged_events_dropped"), 0U);
+    expect_cell(std::to_string(trace.rank), "rank");
+    expect_cell(std::to_string(trace.world_size), "world");
+    expect_cell(trace.device.name, "gpu");
+    EXPECT_EQ(trace.counters.count("kineto_damaged_events_dropped"), 0U);
   }
 }
 
@@ -123,7 +124,7 @@ TEST_F(KinetoData, files_of_other_kinds_are_refused_with_a_reason) {
   for (Row& row : all_rows()) {
     if (row["kind"] == "kineto") continue;
     SCOPED_TRACE(row["path"]);
-    const auto trace = import_kineto_file(kData / row["path"]);
+    const auto trace = import_kineto_process(kData / row["path"]);
     ASSERT_FALSE(trace.has_value());
     EXPECT_NE(trace.error().message.find("expected a PyTorch profiler"), std::string::npos)
         << trace.error().message;

@@ -117,8 +117,8 @@ TEST_F(KinetoJob, a_file_that_is_no_trace_is_named_and_left_out) {
 
 TEST_F(KinetoJob, faults_of_files_and_folders_name_them) {
   EXPECT_FALSE(import_kineto_job(std::span<const fs::path>{}).has_value());
-  EXPECT_FALSE(import_kineto_file(folder_).has_value());
-  const auto absent = error_of(import_kineto_file(folder_ / "absent.json"));
+  EXPECT_FALSE(import_kineto_process(folder_).has_value());
+  const auto absent = error_of(import_kineto_process(folder_ / "absent.json"));
   EXPECT_NE(absent.text().find("absent.json: no such file"), std::string::npos);
 }
 
@@ -191,7 +191,7 @@ TEST_F(KinetoJob, further_gpus_of_a_process_come_after_the_ranks_of_its_job) {
 TEST_F(KinetoJob, progress_ends_at_the_size_of_the_file) {
   const fs::path path = write("a.json", of_rank(0, 1));
   ImportProgress last;
-  ASSERT_TRUE(import_kineto_file(path, {}, [&](const ImportProgress& p) { last = p; }));
+  ASSERT_TRUE(import_kineto_process(path, {}, [&](const ImportProgress& p) { last = p; }));
   EXPECT_EQ(last.bytes_read, fs::file_size(path));
   EXPECT_EQ(last.bytes_total, fs::file_size(path));
 }

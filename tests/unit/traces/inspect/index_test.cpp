@@ -125,8 +125,9 @@ class AgainstIndex : public ::testing::TestWithParam<Row> {};
 TEST_P(AgainstIndex, IdleSharesAndGapsAgree) {
   const Row& row = GetParam();
   SCOPED_TRACE(row.at("path"));
-  const auto trace = import_kineto_file(fs::path(BUBBLESIM_DATA_DIR) / row.at("path"));
-  ASSERT_TRUE(trace) << trace.error().text();
+  const auto process = import_kineto_process(fs::path(BUBBLESIM_DATA_DIR) / row.at("path"));
+  ASSERT_TRUE(process) << process.error().text();
+  const RankTrace* trace = &process->ranks.front();
   const RankInspection rank = inspect_rank(*trace);
   const IndexFigures figures = figures_of(*trace, rank);
   expect_share(row, "idle", figures.idle);
