@@ -136,18 +136,6 @@ Result<PlannedJob> filler_plan(const run::LoadedRun& run, std::size_t filler, Cl
   return job;
 }
 
-Result<std::vector<PlannedJob>> job_plans(const run::LoadedRun& run, const PlanSetup& setup) {
-  std::vector<PlannedJob> jobs;
-  BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob training, training_plan(run, setup));
-  jobs.push_back(std::move(training));
-  for (std::size_t i = 0; i < run.config.fillers.size(); ++i) {
-    const ClientId client{static_cast<std::uint32_t>(i + 1)};
-    BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob filler, filler_plan(run, i, client, setup));
-    jobs.push_back(std::move(filler));
-  }
-  return jobs;
-}
-
 // A program as what a process launches: stand-ins' forms for profiles, paths for copies.
 
 namespace {

@@ -52,11 +52,6 @@ struct PlannedJob {
 [[nodiscard]] Result<PlannedJob> filler_plan(const run::LoadedRun& run, std::size_t filler,
                                              ClientId client, const PlanSetup& setup);
 
-/// The training job and every filler, which is client 1 and up in the order of the config, as in a
-/// simulation.
-[[nodiscard]] Result<std::vector<PlannedJob>> job_plans(const run::LoadedRun& run,
-                                                        const PlanSetup& setup);
-
 // Translates between kernels of the GPU model and of a plan.
 
 /// A shape with as many blocks an SM as the profile, with the profile's warps, and with registers

@@ -12,11 +12,26 @@
 #include "capture/clock/host_clock.hpp"
 #include "capture/replay/fake/fake_device.hpp"
 #include "sim/measure/fake_gpu.hpp"
+#include "sim/measure/job_plans.hpp"
 #include "sim/program/rules.hpp"
 
 namespace bubblesim::measure {
 
 using capture::Device, capture::HostClock, capture::HostTime;
+
+/// The training job and every filler, which is client 1 and up in the order of the config.
+inline Result<std::vector<PlannedJob>> job_plans(const run::LoadedRun& run,
+                                                 const PlanSetup& setup) {
+  std::vector<PlannedJob> jobs;
+  BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob training, training_plan(run, setup));
+  jobs.push_back(std::move(training));
+  for (std::size_t i = 0; i < run.config.fillers.size(); ++i) {
+    const ClientId client{static_cast<std::uint32_t>(i + 1)};
+    BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob filler, filler_plan(run, i, client, setup));
+    jobs.push_back(std::move(filler));
+  }
+  return jobs;
+}
 
 /// The outcome of one job; instants are since the common start.
 struct Played {
