@@ -34,6 +34,18 @@ enum class HostCallKind : std::uint8_t {
   kOther,             ///< queries, attributes: takes time, has no effect
 };
 
+/// Whether it launches a kernel, a graph, a copy or a memset.
+[[nodiscard]] constexpr bool is_launch(HostCallKind kind) {
+  return kind == HostCallKind::kLaunchKernel || kind == HostCallKind::kLaunchGraph ||
+         kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
+}
+
+/// Whether it does nothing but wait for the device, or a part of its work.
+[[nodiscard]] constexpr bool is_synchronisation(HostCallKind kind) {
+  return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
+         kind == HostCallKind::kEventSync;
+}
+
 enum class DeviceOpKind : std::uint8_t { kKernel, kCopy, kMemset, kCollective };
 
 enum class CopyDirection : std::uint8_t { kNone, kHostToDevice, kDeviceToHost, kDeviceToDevice,

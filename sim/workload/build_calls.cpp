@@ -15,11 +15,6 @@ namespace {
 
 using traces::HostCallKind;
 
-bool is_launch(HostCallKind kind) {
-  return kind == HostCallKind::kLaunchKernel || kind == HostCallKind::kLaunchGraph ||
-         kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
-}
-
 /// The device operations of each launch call, found through the operations' own link.
 class LaunchedOps {
  public:
@@ -303,8 +298,7 @@ bool may_wait(const traces::RankTrace& trace, const traces::HostCall& call) {
   if (kind == HostCallKind::kAlloc || kind == HostCallKind::kFree) {
     return trace.names[call.name].find("Async") == std::string_view::npos;
   }
-  return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
-         kind == HostCallKind::kEventSync;
+  return is_synchronisation(kind);
 }
 
 std::vector<std::uint32_t> place_of_each(const Draft& draft) {

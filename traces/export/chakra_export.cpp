@@ -27,11 +27,6 @@ struct Dependencies {
   std::vector<std::uint32_t> calls;
 };
 
-bool waits(HostCallKind kind) {
-  return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
-         kind == HostCallKind::kEventSync;
-}
-
 /// Answers for records in the order in which they are sorted: first come the calls.
 class DependencyFinder {
  public:
@@ -96,7 +91,7 @@ class DependencyFinder {
       if (call.kind == HostCallKind::kEventRecord && has_stream && call.event != 0) {
         recorded[call.event] = last[call.stream];
       }
-      if (!waits(call.kind)) continue;
+      if (!is_synchronisation(call.kind)) continue;
       std::vector<std::uint32_t> ops;
       if (call.kind == HostCallKind::kDeviceSync) ops = last;
       if (call.kind == HostCallKind::kStreamSync && has_stream) ops = {last[call.stream]};

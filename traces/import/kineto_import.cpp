@@ -219,7 +219,7 @@ std::string look_of_processes(const KinetoRecords& records) {
   const std::vector<std::string_view> processes = processes_of_threads(records);
   const auto each_launch = [&](const auto& visit) {
     for (const PendingCall& entry : records.calls) {
-      if (!launches(entry.call.kind) || entry.call.correlation == 0) continue;
+      if (!is_launch(entry.call.kind) || entry.call.correlation == 0) continue;
       visit(entry.call.correlation, processes[entry.call.thread.index()]);
     }
   };

@@ -292,7 +292,7 @@ void place_stalls(RankTrace& trace) {
   for (HostStall& stall : trace.stalls) {
     for (; call != trace.host_calls.end() && call->start <= stall.start; ++call) {
       const HostCall*& last = latest[call->thread.index()];
-      if (launches(call->kind) && (last == nullptr || call->end() > last->end())) last = &*call;
+      if (is_launch(call->kind) && (last == nullptr || call->end() > last->end())) last = &*call;
     }
     const HostCall* holder = nullptr;
     for (const HostCall* last : latest) {

@@ -191,8 +191,7 @@ class CallReader {
 };
 
 bool may_wait(HostCallKind kind) {
-  return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
-         kind == HostCallKind::kEventSync || kind == HostCallKind::kEventRecord ||
+  return is_synchronisation(kind) || kind == HostCallKind::kEventRecord ||
          kind == HostCallKind::kStreamWaitEvent;
 }
 

@@ -54,8 +54,7 @@ std::vector<char> calls_that_waited(const RankTrace& rank) {
 }
 
 bool always_waits(HostCallKind kind) {
-  return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
-         kind == HostCallKind::kEventSync || kind == HostCallKind::kFree;
+  return is_synchronisation(kind) || kind == HostCallKind::kFree;
 }
 
 Intervals silent_stretches(const Intervals& calls, Duration host_silence) {

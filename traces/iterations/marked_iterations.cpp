@@ -123,16 +123,6 @@ Interval everything(const RankTrace& rank) {
 
 }  // namespace
 
-bool is_launch(HostCallKind kind) {
-  return kind == HostCallKind::kLaunchKernel || kind == HostCallKind::kLaunchGraph ||
-         kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
-}
-
-bool is_synchronisation(HostCallKind kind) {
-  return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
-         kind == HostCallKind::kEventSync;
-}
-
 void find_recorded(const RankTrace& rank, RankPass& pass) {
   const std::vector<const Marker*> markers = iteration_markers(rank, pass.counters);
   pass.marked = !markers.empty();

@@ -10,11 +10,6 @@ namespace bubblesim::traces {
 /// last marker without length ends with the rank's work. Others are counted.
 void find_recorded(const RankTrace& rank, RankPass& pass);
 
-/// Whether the call launches device work.
-[[nodiscard]] bool is_launch(HostCallKind kind);
-/// Whether the call waits for the device.
-[[nodiscard]] bool is_synchronisation(HostCallKind kind);
-
 // The rules for iterations that are not settled. One that any rank leaves out is left out on all.
 //
 //   first            the first recorded of several: the window may have cut it, what was queued

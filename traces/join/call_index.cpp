@@ -13,15 +13,10 @@ constexpr std::ptrdiff_t kNearest = 64;
 
 bool fits(HostCallKind kind, CallIndex::Want want) {
   if (want == CallIndex::Want::kAny) return true;
-  return want == CallIndex::Want::kLaunch ? launches(kind) : kind == HostCallKind::kEventRecord;
+  return want == CallIndex::Want::kLaunch ? is_launch(kind) : kind == HostCallKind::kEventRecord;
 }
 
 }  // namespace
-
-bool launches(HostCallKind kind) {
-  return kind == HostCallKind::kLaunchKernel || kind == HostCallKind::kLaunchGraph ||
-         kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
-}
 
 void CallIndex::order() {
   // Most profilers number calls in order of start.

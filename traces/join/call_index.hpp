@@ -11,9 +11,6 @@
 
 namespace bubblesim::traces {
 
-/// Whether it launches a kernel, a graph, a copy or a memset.
-[[nodiscard]] bool launches(HostCallKind kind);
-
 class CallIndex {
  public:
   /// `call_of` maps a record to its call. `records` are sorted by the start of their calls; calls
@@ -80,7 +77,7 @@ LaunchCounts link_launches(const CallIndex& index, Ops& ops, const Calls& calls,
     if (op.launch != kNone && uses[op.launch] > 1) ++counts.of_graphs;
   }
   for (std::size_t i = 0; i < uses.size(); ++i) {
-    if (uses[i] == 0 && launches(std::invoke(call_of, calls[i]).kind)) ++counts.idle;
+    if (uses[i] == 0 && is_launch(std::invoke(call_of, calls[i]).kind)) ++counts.idle;
   }
   return counts;
 }

@@ -52,11 +52,6 @@ struct Parts {
   std::uint64_t elsewhere = 0;  ///< operations on devices that are no ranks
 };
 
-bool waits(HostCallKind kind) {
-  return kind == HostCallKind::kDeviceSync || kind == HostCallKind::kStreamSync ||
-         kind == HostCallKind::kEventSync;
-}
-
 /// Which part each call is of.
 class CallParts {
  public:
@@ -98,7 +93,7 @@ class CallParts {
     std::size_t& used = used_[call.thread.index()];
     std::size_t& part = found_[index];
     if (part == kUnknown) {
-      part = waits(call.kind) ? waited_for(call, used) : used;
+      part = is_synchronisation(call.kind) ? waited_for(call, used) : used;
       ++given_;
     } else {
       used = part;
