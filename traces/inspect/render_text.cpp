@@ -224,18 +224,6 @@ std::string render_text(const JobInspection& job) {
 
 namespace {
 
-struct Row {
-  Bottleneck what;
-  double sensitivity;
-};
-
-std::array<Row, 4> rows(const Sensitivities& job) {
-  return {{{Bottleneck::kKernels, job.kernels},
-           {Bottleneck::kCopies, job.copies},
-           {Bottleneck::kLink, job.link},
-           {Bottleneck::kHost, job.host}}};
-}
-
 std::optional<BubbleCause> main_cause_of(const WindowUse& use) {
   if (use.bubble() <= Duration{}) return std::nullopt;
   const auto most = std::max_element(use.by_cause.begin(), use.by_cause.end());
@@ -266,9 +254,9 @@ std::string sensitivities_text(const JobInspection& job) {
   if (!job.sensitivities) return "";
   const Sensitivities& found = *job.sensitivities;
   TextTable table({"sensitivity to", "", ""}, {Align::kLeft, Align::kRight, Align::kLeft});
-  for (const Row& row : rows(found)) {
-    table.row({std::string(bottleneck_name(row.what)), fmt::format("{:.2f}", row.sensitivity),
-               near_zero_reason(row.what, found, device_shares(job))});
+  for (const auto& [what, sensitivity] : bottleneck_sensitivities(found)) {
+    table.row({std::string(bottleneck_name(what)), fmt::format("{:.2f}", sensitivity),
+               near_zero_reason(what, found, device_shares(job))});
   }
   table.row({"(fixed)", fmt::format("{:.2f}", found.fixed),
              found.fixed < kNearZero ? "" : "stays: latencies, and what is unexplained"});
@@ -290,10 +278,10 @@ Json sensitivities_json(const JobInspection& job) {
   Json json;
   json["iteration_ns"] = to_ns(found.iteration);
   json["near_zero"] = Json::object();
-  for (const Row& row : rows(found)) {
-    const std::string name(bottleneck_name(row.what));
-    json[name] = row.sensitivity;
-    const std::string reason = near_zero_reason(row.what, found, device_shares(job));
+  for (const auto& [what, sensitivity] : bottleneck_sensitivities(found)) {
+    const std::string name(bottleneck_name(what));
+    json[name] = sensitivity;
+    const std::string reason = near_zero_reason(what, found, device_shares(job));
     if (!reason.empty()) json["near_zero"][name] = reason;
   }
   json["rest"] = found.rest();

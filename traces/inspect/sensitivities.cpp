@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
-#include <utility>
 
 #include "sim/base/json.hpp"
 #include "sim/text/text_table.hpp"
 #include "traces/inspect/labels.hpp"
 
 namespace bubblesim::traces {
-namespace {
 
 std::array<std::pair<Bottleneck, double>, 4> bottleneck_sensitivities(const Sensitivities& job) {
   return {{{Bottleneck::kKernels, job.kernels},
@@ -18,6 +16,8 @@ std::array<std::pair<Bottleneck, double>, 4> bottleneck_sensitivities(const Sens
            {Bottleneck::kLink, job.link},
            {Bottleneck::kHost, job.host}}};
 }
+
+namespace {
 
 bool is_wait(BubbleCause cause) {
   return cause == BubbleCause::kCollectiveWait || cause == BubbleCause::kPeerWait;

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/base/json_fwd.hpp"
@@ -44,6 +45,10 @@ struct Sensitivities {
 
 /// The kind of work whose speed-up shortens the iteration most.
 enum class Bottleneck : std::uint8_t { kKernels, kCopies, kLink, kHost, kNothing };
+
+/// The sensitivity to each thing that may be the bottleneck.
+[[nodiscard]] std::array<std::pair<Bottleneck, double>, 4> bottleneck_sensitivities(
+    const Sensitivities& job);
 
 inline constexpr double kMatters = 0.1;
 /// The largest sensitivity; kNothing if it is below `kMatters` or below the fixed part.
