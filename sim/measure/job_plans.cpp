@@ -10,6 +10,7 @@
 #include "sim/program/kernel_class.hpp"
 #include "sim/program/rules.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
+#include "sim/workload/estimated_shape.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -206,15 +207,9 @@ constexpr std::uint64_t kMostGridX = (std::uint64_t{1} << 31U) - 1;
 constexpr std::uint32_t kMostThreads = 1024;
 constexpr std::uint32_t kMostRegisters = 255;
 
-program::LaunchNeeds needs_of(const traces::LaunchShape& shape) {
-  return {std::max<std::uint64_t>(1, shape.blocks()),
-          static_cast<std::uint32_t>(shape.threads_per_block()), shape.registers_per_thread,
-          shape.shared_memory_bytes};
-}
-
 bool fits(const traces::LaunchShape& shape, const program::KernelProfile& profile,
           const hardware::GpuSpec& spec) {
-  const program::LaunchNeeds needs = needs_of(shape);
+  const program::LaunchNeeds needs = workload::launch_needs(shape);
   return needs.blocks == profile.blocks &&
          program::residency_of(needs, spec.sm).blocks_per_sm == profile.residency.blocks_per_sm;
 }
@@ -253,7 +248,7 @@ capture::KernelForm form_of(const program::KernelProfile& profile, const traces:
 
 program::KernelProfile class_profile_of(const capture::KernelForm& form,
                                     const hardware::GpuSpec& spec) {
-  return program::profile_kernel(needs_of(form.shape), form.bound, spec);
+  return program::profile_kernel(workload::launch_needs(form.shape), form.bound, spec);
 }
 
 program::KernelProfile profile_of(const capture::KernelForm& form, const hardware::GpuSpec& spec) {
