@@ -23,8 +23,7 @@ enum ReturnCode : int { kSuccess = 0, kNotSupported = 3, kNotFound = 6, kDriverN
 struct DeviceState;
 using Device = DeviceState*;
 
-enum Clock : unsigned { kClockSm = 1, kClockMemory = 2 };
-inline constexpr unsigned kTemperatureGpu = 0;
+inline constexpr unsigned kClockSm = 1;
 inline constexpr unsigned kNameBytes = 96;
 inline constexpr unsigned kUuidBytes = 96;
 inline constexpr unsigned kVersionBytes = 80;
@@ -50,16 +49,11 @@ struct Memory {
   CALL(memory, wanted, "nvmlDeviceGetMemoryInfo", (Device, Memory*))                              \
   CALL(clock, wanted, "nvmlDeviceGetClockInfo", (Device, unsigned clock, unsigned* mhz))          \
   CALL(max_clock, wanted, "nvmlDeviceGetMaxClockInfo", (Device, unsigned clock, unsigned* mhz))   \
-  CALL(power, wanted, "nvmlDeviceGetPowerUsage", (Device, unsigned* milliwatts))                  \
   CALL(power_limit, wanted, "nvmlDeviceGetEnforcedPowerLimit", (Device, unsigned* milliwatts))    \
-  CALL(temperature, wanted, "nvmlDeviceGetTemperature",                                           \
-       (Device, unsigned sensor, unsigned* celsius))                                              \
   CALL(compute_mode, wanted, "nvmlDeviceGetComputeMode", (Device, unsigned* mode))                \
   CALL(mig_mode, wanted, "nvmlDeviceGetMigMode",                                                  \
        (Device, unsigned* current, unsigned* pending))                                            \
-  CALL(persistence, wanted, "nvmlDeviceGetPersistenceMode", (Device, unsigned* enabled))          \
-  CALL(throttle_reasons, wanted, "nvmlDeviceGetCurrentClocksThrottleReasons",                     \
-       (Device, unsigned long long* reasons))
+  CALL(persistence, wanted, "nvmlDeviceGetPersistenceMode", (Device, unsigned* enabled))
 
 struct Api {
 #define BUBBLESIM_NVML_CALL(name, presence, symbol, args) ReturnCode(*name) args = nullptr;
@@ -185,14 +179,8 @@ CardState state_of(const nvml::Api& api, nvml::Device device) {
   state.mig = named(mig_of(api, device), switch_name);
   state.persistence = named(number(api.persistence, device), switch_name);
   state.power_limit_mw = number(api.power_limit, device);
-  state.max_sm_clock_mhz = number(api.max_clock, device, unsigned{nvml::kClockSm});
-  state.sm_clock_mhz = number(api.clock, device, unsigned{nvml::kClockSm});
-  state.memory_clock_mhz = number(api.clock, device, unsigned{nvml::kClockMemory});
-  state.power_mw = number(api.power, device);
-  state.temperature_c = number(api.temperature, device, nvml::kTemperatureGpu);
-  unsigned long long reasons = 0;
-  if (api.throttle_reasons != nullptr && api.throttle_reasons(device, &reasons) == nvml::kSuccess)
-    state.throttle_reasons = reasons;
+  state.max_sm_clock_mhz = number(api.max_clock, device, nvml::kClockSm);
+  state.sm_clock_mhz = number(api.clock, device, nvml::kClockSm);
   return state;
 }
 

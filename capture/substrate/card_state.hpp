@@ -26,12 +26,7 @@ struct CardState {
   std::optional<std::string> persistence;   ///< Disabled, Enabled
   std::optional<std::uint32_t> power_limit_mw;
   std::optional<std::uint32_t> max_sm_clock_mhz;
-  // State, for reports.
-  std::optional<std::uint32_t> sm_clock_mhz;
-  std::optional<std::uint32_t> memory_clock_mhz;
-  std::optional<std::uint32_t> power_mw;
-  std::optional<std::uint32_t> temperature_c;
-  std::optional<std::uint64_t> throttle_reasons;  ///< NVML's bits
+  std::optional<std::uint32_t> sm_clock_mhz;  ///< a state, for reports
 };
 
 /// Changes of settings, a sentence each: "compute mode was Default, is now ExclusiveProcess".

@@ -62,12 +62,6 @@ CALL nvmlDeviceGetMemoryInfo(void* device, unsigned long long* memory) {
 CALL nvmlDeviceGetClockInfo(void* device, unsigned clock, unsigned* mhz) {
   return first_only(device, mhz, clock == 1 ? 1980 : 2619);
 }
-CALL nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
-  return first_only(device, milliwatts, 123'456);
-}
-CALL nvmlDeviceGetTemperature(void* device, unsigned, unsigned* celsius) {
-  return first_only(device, celsius, 44);
-}
 CALL nvmlDeviceGetComputeMode(void* device, unsigned* mode) {
   return first_only(device, mode, unsigned(from_environment("FAKE_NVML_MODE", 0)));
 }
