@@ -293,6 +293,14 @@ std::vector<double> window_slopes(const std::vector<double>& own) {
   return slopes;
 }
 
+/// The row of one process as the device ran it. A kernel whose process loses the GPU stands still
+/// until the process's next slice, so that it ends later after its predecessor than other kernels
+/// do. The excess is the time that the process was away.
+struct Turns {
+  double slice = 0;          ///< ns that the process has the GPU between two absences; 0: too few
+  std::vector<double> away;  ///< ns
+};
+
 /// Process's own time at which it went away, in steps of its kernels.
 std::vector<double> absences(const capture::JobRecord& record, Turns& turns) {
   const auto list = by_start(record);
@@ -300,12 +308,12 @@ std::vector<double> absences(const capture::JobRecord& record, Turns& turns) {
   for (std::size_t i = 1; i < list.size(); ++i) {
     steps.push_back(static_cast<double>(to_ns(list[i].end - list[i - 1].end)));
   }
-  turns.kernel = spread_of(steps).middle;
+  const double kernel = spread_of(steps).middle;  // from end to end, with the GPU
   std::vector<double> own;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i] - turns.kernel < kLeastAway * turns.kernel) continue;
-    turns.away.push_back(steps[i] - turns.kernel);
-    own.push_back(static_cast<double>(i) * turns.kernel);
+    if (steps[i] - kernel < kLeastAway * kernel) continue;
+    turns.away.push_back(steps[i] - kernel);
+    own.push_back(static_cast<double>(i) * kernel);
   }
   return own;
 }
@@ -323,13 +331,6 @@ ProbeRun slice_run(const hardware::GpuSpec& spec) {
   ProbeRun run = probe_run(policy::SharingMode::kTimeSliced, std::move(plans));
   run.setup.limit = kSliceLength;
   return run;
-}
-
-Turns turns_of(const capture::JobRecord& record) {
-  Turns turns;
-  const std::vector<double> own = absences(record, turns);
-  if (own.size() >= 2) turns.slice = slope(own);
-  return turns;
 }
 
 std::vector<Finding> slice_findings(const Records& records) {

@@ -43,16 +43,6 @@ namespace bubblesim::measure {
 /// Each process has an endless row of kernels of about 100 us, far shorter than a slice.
 [[nodiscard]] ProbeRun slice_run(const hardware::GpuSpec& spec);
 
-/// The row of one process as the device ran it. A kernel whose process loses the GPU stands still
-/// until the process's next slice, so that it ends later after its predecessor than other kernels
-/// do. The excess is the time that the process was away.
-struct Turns {
-  double kernel = 0;           ///< from end to end, ns, while the process has the GPU
-  double slice = 0;            ///< ns of such time between two absences; 0: too few
-  std::vector<double> away;    ///< ns
-};
-[[nodiscard]] Turns turns_of(const capture::JobRecord& record);
-
 /// time_slice: the slope of the process's own time (absences left out) over the number of its
 /// absences, so that it does not matter where in the slice a kernel ends. context_switch: half of
 /// (absence - the other process's slice), since the GPU passes to the other process and back.

@@ -242,12 +242,12 @@ capture::JobRecord row(int first, int turns) {
 }
 
 TEST(SliceProbe, AbsencesAndTheirDistanceOnTheProcessOwnTime) {
-  const Turns turns = turns_of(row(0, 40));
-  EXPECT_EQ(turns.kernel, kKernel);
-  ASSERT_EQ(turns.away.size(), 39U);
-  // 1,080 us each: the other's slice and two switches.
-  for (const double away : turns.away) EXPECT_NEAR(away, 1'080'000, 1);
-  EXPECT_NEAR(turns.slice, 1'000'000, 1'000);
+  const auto found = slice_findings({row(0, 40), row(1, 40)});
+  EXPECT_NEAR(found.at(0).spread.middle, kSlice, 1'000);
+  // 39 absences of each of 1,080 us: the other's slice and two switches.
+  EXPECT_EQ(found.at(1).spread.count, 78U);
+  EXPECT_NEAR(found.at(1).spread.low, kSwitch, 500);
+  EXPECT_NEAR(found.at(1).spread.high, kSwitch, 500);
 }
 
 TEST(SliceProbe, SliceAndSwitchOfTwoProcesses) {
