@@ -35,7 +35,8 @@ serving::ScheduledStep sample_step(bool prompts, bool decodes) {
   return step;
 }
 
-// A prompt's last token alone is a decode step's, as in vLLM, which knows queries by their length.
+// A prompt's last token alone is a decode step's, as in vLLM without drafts, which knows queries by
+// their length.
 bool is_prompt(const serving::StepSequence& part) { return part.prefill && part.new_tokens > 1; }
 
 }  // namespace

@@ -21,7 +21,8 @@
 //
 // Rounded: steps launched as CUDA graphs (step_cost::StepGraphs) are padded to the sizes that vLLM
 // captures, except for attention and logits; members' steps are padded to the largest of them, or
-// not at all if a member's fits none. Simplified: a step that checks drafts is one graph, as are
+// not at all if a member's fits none. Simplified: a member's decode step is one graph even beside
+// another's prompts (in vLLM all have pieces then); a step that checks drafts is one graph, as are
 // passes of the draft model without prompts. Swapped blocks cost their bytes over the host link,
 // one direction after the other, and kCopyLatency for each copy (swap_group). They are copied
 // before the step with its input, or beside its kernels on a separate stream, for which the step
