@@ -313,8 +313,14 @@ TEST(ServerOverGpus, GpusReadEachOtherWhereNvlinkJoinsThemOnOneNode) {
   EXPECT_EQ(reduce_blocks(spec, 65'536), 1U);
 }
 
-// Gaps of an H100: 1,245 ns between kernels, 448 ns in a graph. Steps of up to 128 tokens are
-// graphs, whole or between attentions. Each operation is rounded.
+/// The plan with an H100's gaps between kernels, also within a graph.
+ServerPlan with_gaps(ServerPlan plan) {
+  plan.request.gpu.stream_gap = Duration{1'245};
+  plan.request.gpu.graph_gap = Duration{448};
+  return plan;
+}
+
+// Steps of up to 128 tokens are graphs, whole or between attentions. Each operation is rounded.
 TEST(ServerOverGpus, AnyStepTakesWhatTheServerAloneTakes) {
   serving::ScheduledStep mixed = decode_step(8, 700);
   mixed.add({.new_tokens = 56, .prefill = true, .emits = true});
@@ -322,9 +328,7 @@ TEST(ServerOverGpus, AnyStepTakesWhatTheServerAloneTakes) {
       decode_step(1, 20), decode_step(64, 700), mixed, prompt_step(1), prompt_step(128),
       prompt_step(129), prompt_step(2048)};
   for (const std::uint32_t gpus : {1U, 2U, 4U, 8U}) {
-    ServerPlan plan = even_plan(gpus);
-    plan.request.gpu.stream_gap = Duration{1'245};
-    plan.request.gpu.graph_gap = Duration{448};
+    const ServerPlan plan = with_gaps(even_plan(gpus));
     for (const serving::ScheduledStep& step : steps) {
       SCOPED_TRACE(std::to_string(gpus) + " GPUs, " + std::to_string(step.totals.tokens()) +
                    " tokens");
@@ -353,31 +357,28 @@ TEST(ServerOverGpus, MembersExchangeTheTokensOfAllInEveryMixture) {
   EXPECT_EQ(all, slower.step + 2 * 48 * half);
 }
 
-TEST(ServerOverGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
-  const ServerPlan plan = group_plan();
-  const std::vector<serving::ScheduledStep> steps{decode_step(8, 700), decode_step(3, 100)};
-  constexpr workload::StepTokens kTokens{8, 16};
-  const Duration all = ServerGpus(plan).time_of(steps, kTokens);
-  const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
+/// Holds a step of two members, the first of which is the slower, to the group alone, to `rounding`
+/// ns: each operation is rounded.
+void expect_time_of_group_alone(const ServerPlan& plan,
+                                const std::vector<serving::ScheduledStep>& steps,
+                                workload::StepTokens tokens, double rounding) {
+  const Duration all = ServerGpus(plan).time_of(steps, tokens);
+  const WithoutExchanges slower = without_exchanges(plan, steps[0], tokens);
   ServerAlone group(plan);
   const std::array<const serving::ScheduledStep*, kGpus> both{&steps[0], &steps[1]};
   EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
-              in_ns(all - (slower.step - slower.kernels)), 100);
+              in_ns(all - (slower.step - slower.kernels - slower.gaps)), rounding);
+}
+
+TEST(ServerOverGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
+  expect_time_of_group_alone(group_plan(), {decode_step(8, 700), decode_step(3, 100)}, {8, 16},
+                             100);
 }
 
 TEST(ServerOverGpus, PromptsOfMembersAreGraphsBetweenAttentionsToo) {
-  ServerPlan plan = group_plan();
-  plan.request.gpu.stream_gap = Duration{1'245};
-  plan.request.gpu.graph_gap = Duration{448};
-  std::vector<serving::ScheduledStep> steps{decode_step(8, 700), prompt_step(40)};
-  steps[0].add({.new_tokens = 32, .prefill = true, .emits = true});
-  constexpr workload::StepTokens kTokens{40, 80};
-  const Duration all = ServerGpus(plan).time_of(steps, kTokens);
-  const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
-  ServerAlone group(plan);
-  const std::array<const serving::ScheduledStep*, kGpus> both{&steps[0], &steps[1]};
-  EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
-              in_ns(all - (slower.step - slower.kernels - slower.gaps)), 200);
+  serving::ScheduledStep mixed = decode_step(8, 700);
+  mixed.add({.new_tokens = 32, .prefill = true, .emits = true});
+  expect_time_of_group_alone(with_gaps(group_plan()), {mixed, prompt_step(40)}, {40, 80}, 200);
 }
 
 // Two members over two GPUs each, with 8 and 3 sequences: the mixtures' exchanges are of all four;
