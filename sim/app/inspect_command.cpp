@@ -353,11 +353,10 @@ ExitCode run_inspect(const InspectArguments& arguments, const AppContext& contex
   BUBBLESIM_ASSIGN_OR_RETURN(const auto iterations,
                              traces::parse_iteration_choice(arguments.iterations));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto trace, load_job(arguments.job, context));
-  if (!arguments.plot.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(write_output(
-        arguments.plot, report::trace_picture(report::trace_view(
-                            trace.job, arguments.job.paths.front(), kDrawnRanks))));
-  }
+  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.plot, [&] {
+    return report::trace_picture(
+        report::trace_view(trace.job, arguments.job.paths.front(), kDrawnRanks));
+  }));
   if (arguments.replay || !arguments.what_ifs.empty()) {
     return print_replay(trace, arguments, iterations, context);
   }

@@ -26,8 +26,12 @@ class TimedKernels final : public synth::StepKernels {
 
   Duration kernel_time(const serving::ScheduledStep& step, workload::StepTokens tokens) override {
     step_cost::set_batch(step, sizes_, batch_);
-    if (!tokens.graphs) batch_.graphs = step_cost::StepGraphs::kNone;
-    batch_.padded_tokens = tokens.graphs ? std::max(batch_.padded_tokens, tokens.own) : tokens.own;
+    if (tokens.graphs) {
+      batch_.padded_tokens = std::max(batch_.padded_tokens, tokens.own);
+    } else {
+      batch_.graphs = step_cost::StepGraphs::kNone;
+      batch_.padded_tokens = tokens.own;
+    }
     batch_.group_tokens = tokens.group;
     const double us = times_->batch_us(batch_) + times_->experts_us(tokens.group);
     return std::max(Duration{1}, Duration{std::llround(1e3 * us)});
