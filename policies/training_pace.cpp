@@ -15,9 +15,10 @@ constexpr std::size_t kMostKeys = std::size_t{1} << 18U;
 /// pipeline's flush), unless fillers can spend that much at once. Then the cost of this GPU's
 /// fillers is at most the time for which they were in the way.
 constexpr double kOtherKind = 1.5;
-/// If fillers were in the way for less than this fraction of an iteration (a kernel that ran into
-/// it), they do not count.
-constexpr int kNegligible = 1000;
+/// If fillers were in the way for less than this fraction of an iteration (kernels that ran into
+/// it), they do not count. A GPU that waited for a cleaner iteration than the job's others would
+/// measure one that has their fillers.
+constexpr int kNegligible = 100;
 
 }  // namespace
 

@@ -422,18 +422,18 @@ TEST(training_pace, has_a_bound_for_long_iterations_until_one_is_without_fillers
   EXPECT_EQ(pace.reference(), Duration{4500ms});
 }
 
-/// A kernel ran 25 ms into an iteration of 8 s: the bound is 7.975 s. Beside fillers everywhere the
-/// next takes 8.9 s, of which they seem to have cost 0.1 s: it lost 0.925 s, no better bound.
-/// One of 8 s into which one ran for 10 ms is.
+/// A kernel ran 250 ms into an iteration of 8 s: the bound is 7.75 s. Beside fillers everywhere the
+/// next takes 8.9 s, of which they seem to have cost 0.1 s: it lost 1.15 s, no better bound.
+/// One of 8 s into which one ran for 100 ms is.
 TEST(training_pace, takes_its_bound_from_the_least_disturbed_iteration) {
   TrainingPace pace(1s);
   pace.mark();
   EXPECT_EQ(pace.end_iteration(true, {0s, 0s, 0ms}, 8s), std::nullopt);
-  EXPECT_EQ(pace.end_iteration(true, {25ms, 25ms, 0ms}, 16s), Duration{25ms});
-  EXPECT_EQ(pace.end_iteration(true, {8s, 100ms, 0ms}, 24900ms), Duration{925ms});
-  EXPECT_EQ(pace.reference(), Duration{7975ms});
-  EXPECT_EQ(pace.end_iteration(true, {10ms, 10ms, 0ms}, 32900ms), Duration{10ms});
-  EXPECT_EQ(pace.reference(), Duration{7990ms});
+  EXPECT_EQ(pace.end_iteration(true, {250ms, 250ms, 0ms}, 16s), Duration{250ms});
+  EXPECT_EQ(pace.end_iteration(true, {8s, 100ms, 0ms}, 24900ms), Duration{1150ms});
+  EXPECT_EQ(pace.reference(), Duration{7750ms});
+  EXPECT_EQ(pace.end_iteration(true, {100ms, 100ms, 0ms}, 32900ms), Duration{100ms});
+  EXPECT_EQ(pace.reference(), Duration{7900ms});
 }
 
 /// Without marks, four kernels repeat; half of a second in, the period is known, and an iteration
@@ -464,15 +464,15 @@ TEST(training_pace, forgets_the_period_of_launches_when_marks_come) {
   EXPECT_EQ(pace.end_iteration(true, {3s, 2s, 0ms}, 18s), Duration{1s});
 }
 
-/// A filler's kernel that runs 8 ms into an iteration of 8 s is a thousandth of it: it counts as
-/// one without fillers. 9 ms are more.
+/// Fillers' kernels that run 80 ms into an iteration of 8 s are a hundredth of it: it counts as
+/// one without fillers. 90 ms are more.
 TEST(training_pace, overlooks_a_kernel_that_ran_into_an_iteration) {
   TrainingPace pace(1s);
   pace.mark();
   EXPECT_EQ(pace.end_iteration(true, {0ms, 0ms, 0ms}, 2s), std::nullopt);
-  EXPECT_EQ(pace.end_iteration(true, {9ms, 9ms, 0ms}, 10s), Duration{9ms});  // a bound
+  EXPECT_EQ(pace.end_iteration(true, {90ms, 90ms, 0ms}, 10s), Duration{90ms});  // a bound
   EXPECT_TRUE(pace.measures(10s));
-  EXPECT_EQ(pace.end_iteration(true, {8ms, 8ms, 0ms}, 18s), std::nullopt);
+  EXPECT_EQ(pace.end_iteration(true, {80ms, 80ms, 0ms}, 18s), std::nullopt);
   EXPECT_EQ(pace.reference(), Duration{8s});
   EXPECT_FALSE(pace.measures(18s));
 }
