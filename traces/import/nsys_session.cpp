@@ -19,6 +19,18 @@ constexpr std::array<std::string_view, 8> kLargeTables{
     "CUPTI_ACTIVITY_KIND_DRIVER",  "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
     "NVTX_EVENTS",                 "CUPTI_ACTIVITY_KIND_OVERHEAD"};
 
+/// Whether the export's times are, as `nsys export --ts-normalize=true` writes them, by the first
+/// of them: no session lasts kMaxTime.
+bool counts_from_1970(const Database& database) {
+  static constexpr std::array<std::string_view, 1> kColumns{"start"};
+  for (const std::string_view table : kLargeTables) {
+    Rows rows(database, table, kColumns);
+    const auto start = rows.next() ? rows.integer(0) : std::nullopt;
+    if (start) return *start > kMaxTime;
+  }
+  return false;
+}
+
 }  // namespace
 
 Strings::Strings(const Database& database)
@@ -60,7 +72,9 @@ void NsysSession::read_base() {
     const auto base = rows.integer(0);
     if (base && *base > 0 && *base <= 4 * (kMaxTime - 1)) base_ns_ = *base;
   }
-  if (base_ns_ == 0) count(kNoBase);
+  since_1970_ = counts_from_1970(database);
+  if (since_1970_) base_ns_ = 0;
+  else if (base_ns_ == 0) count(kNoBase);
 }
 
 void NsysSession::read_product() {
@@ -84,7 +98,10 @@ void NsysSession::read_product() {
 
 std::optional<RowSpan> NsysSession::span(std::optional<std::int64_t> start,
                                          std::optional<std::int64_t> end) {
-  const auto usable = [](std::int64_t time) { return time >= -kMaxTime && time <= kMaxTime; };
+  const auto usable = [this](std::int64_t time) {
+    return since_1970_ ? time > kMaxTime && time <= 2 * kMaxTime
+                       : time >= -kMaxTime && time <= kMaxTime;
+  };
   if (!start || !end || !usable(*start) || !usable(*end)) return std::nullopt;
   if (*end < *start) count(kNegativeDuration);
   return RowSpan{TraceTime{Duration{base_ns_ + *start}},

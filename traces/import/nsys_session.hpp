@@ -112,7 +112,7 @@ inline constexpr CounterSpec kScatterBytes{"nsys_reduce_scatters_without_size", 
 inline constexpr CounterSpec kMemoryRows{"nsys_memory_rows_skipped", Severity::kInfo,
     "allocations on a GPU of no rank, or of host memory"};
 
-/// Times and durations beyond this (36 years) count as damage.
+/// Times and durations beyond this (36 years) count as damage; times since 1970 beyond twice this.
 inline constexpr std::int64_t kMaxTime = std::int64_t{1} << 60U;
 
 /// Nsight Systems packs machine, virtual machine, process and thread into one global id. Its lowest
@@ -181,6 +181,7 @@ class NsysSession {
   std::uint64_t rows_ = 0;
   std::uint64_t rows_total_ = 0;
   std::int64_t base_ns_ = 0;
+  bool since_1970_ = false;
 };
 
 // Decides which processes and GPUs are ranks (those that ran kernels), and assigns each row of the

@@ -76,6 +76,22 @@ TEST(NsysImport, times_become_absolute) {
   EXPECT_EQ(only_rank(file).device_ops[0].start, at(1700000000000001020));
 }
 
+// `nsys export --ts-normalize=true` has added the session's start already; a row before 2006 is
+// damage there.
+TEST(NsysImport, times_since_1970_stay) {
+  for (const std::string session :
+       {"", "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
+            "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000);"}) {
+    const Export file(kStringTable + kKernelTable + session +
+                      kernel(1700000000000001020, 1700000000000001120, 5) + kernel(10, 20, 6));
+    const RankTrace trace = only_rank(file);
+    ASSERT_EQ(trace.device_ops.size(), 1U);
+    EXPECT_EQ(trace.device_ops[0].start, at(1700000000000001020));
+    EXPECT_EQ(trace.counters.count("nsys_session_start_unknown"), 0U);
+    EXPECT_EQ(trace.counters.count("nsys_rows_unreadable_dropped"), 1U);
+  }
+}
+
 TEST(NsysImport, the_gpu_is_that_of_the_process_own_numbering) {
   const Export file(
       small_export() +
