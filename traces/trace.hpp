@@ -29,7 +29,7 @@ enum class HostCallKind : std::uint8_t {
   kEventRecord,       ///< puts an event on a stream
   kStreamWaitEvent,   ///< makes a stream wait for an event
   kEventQuery,        ///< a query, which never waits
-  kAlloc,             ///< cudaMalloc*, cuMemAlloc*
+  kAlloc,             ///< cudaMalloc*, cuMemAlloc*, cuMemCreate, cuMemMap
   kFree,              ///< cudaFree*: waits for the device
   kOther,             ///< queries, attributes: takes time, has no effect
 };

@@ -37,24 +37,34 @@ To saturated(std::optional<std::uint64_t> value) {
   return static_cast<To>(std::min(value.value_or(0), kMost));
 }
 
-struct ShapeFields {
-  std::optional<std::array<std::uint32_t, 3>> grid, block;
-  std::uint16_t registers = 0;
-  std::uint32_t shared = 0;
-};
+}  // namespace
 
-void read_common(std::string_view key, const JsonValue& value, DeviceOpArgs& out,
-                 ShapeFields& shape) {
+bool ShapeFields::take(std::string_view key, const JsonValue& value) {
+  if (key == "grid") grid = parse_dimensions(value.text);
+  else if (key == "block") block = parse_dimensions(value.text);
+  else if (key == "shared memory") shared = saturated<std::uint32_t>(to_unsigned(value));
+  else if (key == "registers per thread") {
+    registers = saturated<std::uint16_t>(to_unsigned(value));
+  }
+  else return false;
+  return true;
+}
+
+std::optional<LaunchShape> ShapeFields::shape() const {
+  if (!grid || !block) return std::nullopt;
+  const LaunchShape launch{*grid, *block, registers, shared};
+  return sensible(launch) ? std::optional(launch) : std::nullopt;
+}
+
+namespace {
+
+void read_common(std::string_view key, const JsonValue& value, DeviceOpArgs& out) {
   if (key == "device") out.device = to_unsigned(value);
   else if (key == "stream") out.stream = to_unsigned(value);
+  else if (key == "original_stream") out.moved_from = to_unsigned(value);
+  else if (key == "copy kind") out.copy = copy_direction(value.text);
   else if (key == "bytes") out.bytes = to_unsigned(value).value_or(0);
-  else if (key == "grid") shape.grid = parse_dimensions(value.text);
-  else if (key == "block") shape.block = parse_dimensions(value.text);
   else if (key == "graph node id") out.graph_node = to_unsigned(value).value_or(0);
-  else if (key == "shared memory") shape.shared = saturated<std::uint32_t>(to_unsigned(value));
-  else if (key == "registers per thread") {
-    shape.registers = saturated<std::uint16_t>(to_unsigned(value));
-  }
   else if (key == "priority") {
     const auto priority = to_signed(value).value_or(0);
     if (priority > -1000 && priority < 1000) out.priority = static_cast<std::int32_t>(priority);
@@ -91,17 +101,15 @@ DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule) {
   std::string_view key;
   JsonValue value;
   while (fields.next(key, value)) {
-    if (key.empty() || id.take(key, value)) continue;
+    if (key.empty() || id.take(key, value) || shape.take(key, value)) continue;
     // Kineto writes its own fields in lower case; PyTorch's collective fields start in upper case.
-    if (key.front() >= 'a' && key != "dtype") read_common(key, value, out, shape);
+    if (key.front() >= 'a' && key != "dtype") read_common(key, value, out);
     else read_collective(key, value, out);
   }
   out.repeats = fields.repeats();
   out.correlation = id.value();
-  if (shape.grid && shape.block) {
-    const LaunchShape launch{*shape.grid, *shape.block, shape.registers, shape.shared};
-    if (sensible(launch)) out.shape = launch;
-  }
+  out.shape = shape.shape();
+  if (out.moved_from) out.stream = out.moved_from;
   return out;
 }
 

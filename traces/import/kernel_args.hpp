@@ -1,6 +1,7 @@
 // The `args` of kernels, copies and memsets.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -24,14 +25,29 @@ struct LaunchId {
   }
 };
 
+/// The launch shape among arguments.
+struct ShapeFields {
+  std::optional<std::array<std::uint32_t, 3>> grid, block;
+  std::uint16_t registers = 0;
+  std::uint32_t shared = 0;
+
+  /// False: `key` is another argument.
+  bool take(std::string_view key, const JsonValue& value);
+  /// Nothing unless grid and block are recorded and plausible.
+  [[nodiscard]] std::optional<LaunchShape> shape() const;
+};
+
 struct DeviceOpArgs {
   std::optional<std::uint64_t> device;
   std::optional<std::uint64_t> stream;
+  /// The stream, where `stream` is a lane of the drawing (PyTorch's `graph_lanes`).
+  std::optional<std::uint64_t> moved_from;
+  CopyDirection copy = CopyDirection::kNone;  ///< kNone: only its name may say it
   std::uint64_t correlation = 0;
   std::uint64_t bytes = 0;
   std::uint64_t graph_node = 0;
   std::int32_t priority = 0;
-  std::optional<LaunchShape> shape;  ///< nothing unless grid and block are recorded and plausible
+  std::optional<LaunchShape> shape;
   // Arguments of collectives; empty if not recorded. Escapes are not resolved.
   std::string_view collective, dtype, group, group_ranks;
   std::optional<std::uint64_t> elements_in, group_size, sequence;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -451,6 +452,31 @@ JobTrace all_ranks(std::vector<JobFile> files, std::uint32_t world) {
   return job;
 }
 
+/// Of a file named NAME.TIME.pt.trace.json the part before the time, else nothing. So PyTorch's
+/// tensorboard_trace_handler names the file of each cycle of one process's schedule.
+std::string process_of(const fs::path& path) {
+  const std::string text = path.string();
+  const std::string_view name = std::string_view(text).substr(0, text.find(".pt.trace.json"));
+  const std::size_t dot = name.rfind('.');
+  if (name.size() == text.size() || dot == std::string_view::npos) return {};
+  const bool is_time = name.find_first_not_of("0123456789", dot + 1) == std::string_view::npos;
+  return is_time ? std::string(name.substr(0, dot)) : std::string();
+}
+
+/// Fault: two files of one process, one recording after the other.
+Result<void> refuse_cycles(const std::vector<JobFile>& files) {
+  std::map<std::string, const JobFile*> seen;
+  for (const JobFile& file : files) {
+    const std::string process = process_of(file.path);
+    const auto [first, fresh] = seen.try_emplace(process, &file);
+    if (process.empty() || fresh) continue;
+    return fail(file.source(), {},
+                "is a later recording of the process that wrote " + first->second->source() +
+                    "; expected the files of one recording: name them, or move the others away");
+  }
+  return {};
+}
+
 /// A file among others that is no trace of a rank is left out; the result must not be trusted,
 /// since it may be a rank's. The fault of the first where none is a trace.
 Result<void> leave_out_refused(std::vector<JobFile>& files) {
@@ -481,6 +507,7 @@ Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const Import
   BUBBLESIM_ASSIGN_OR_RETURN(std::vector<JobFile> files,
                              read_files<JobFile>(paths, options.runner, progress, read_one));
   BUBBLESIM_RETURN_IF_ERROR(leave_out_refused(files));
+  BUBBLESIM_RETURN_IF_ERROR(refuse_cycles(files));
   BUBBLESIM_RETURN_IF_ERROR(
       order_by_rank(files, kineto::kRankFromName, kineto::kRankFromOrder));
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t world, agree_on_world(files));

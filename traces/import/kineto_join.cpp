@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/divide.hpp"
 #include "sim/base/nearest_rank.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/join/join_parts.hpp"
@@ -331,6 +332,43 @@ std::vector<PendingCollective> move_ops(KinetoRecords& records, RankTrace& trace
   return collectives;
 }
 
+/// The profiler's own steps are the iterations; what users call so lies within them.
+void keep_profiler_steps(KinetoRecords& records) {
+  if (!records.any_step) return;
+  for (Marker& marker : records.trace.markers) {
+    const bool step = records.trace.names[marker.name].starts_with("ProfilerStep");
+    if (marker.kind != MarkerKind::kIteration || step) continue;
+    marker.kind = MarkerKind::kUser;
+    marker.number = -1;
+  }
+}
+
+/// HIP's extension takes the grid in work-items, and the profilers write what it was given
+/// (kineto, RocprofLogger.cpp: globalWorkSizeX).
+bool counts_work_items(std::string_view call) {
+  return call == "hipExtModuleLaunchKernel" || call == "hipHccModuleLaunchKernel";
+}
+
+/// AMD's profilers write a launch's shape with the call; those before 2024 did not repeat it with
+/// the kernel.
+void complete_shapes(KinetoRecords& records) {
+  RankTrace& trace = records.trace;
+  for (PendingOp& entry : records.ops) {
+    DeviceOp& op = entry.op;
+    if (op.kind != DeviceOpKind::kKernel && op.kind != DeviceOpKind::kCollective) continue;
+    LaunchShape shape = trace.shapes[op.shape];
+    if (op.launch != kNone) {
+      const PendingCall& launch = records.calls[op.launch];
+      if (!is_known(shape) && launch.shape) shape = trace.shapes[*launch.shape];
+      if (is_known(shape) && counts_work_items(trace.names[launch.call.name])) {
+        for (std::size_t i = 0; i < 3; ++i) shape.grid[i] = divide_up(shape.grid[i], shape.block[i]);
+      }
+    }
+    if (!is_known(shape)) trace.counters.add(kineto::kBadShape);
+    op.shape = trace.shapes.intern(shape);
+  }
+}
+
 }  // namespace
 
 std::vector<RankTrace> join_records(KinetoRecords records, const KinetoMetadata& metadata) {
@@ -352,6 +390,8 @@ std::vector<RankTrace> join_records(KinetoRecords records, const KinetoMetadata&
   counters.add(kineto::kEarlyOps, counts.early);
   counters.add(kineto::kGraphOps, counts.of_graphs);
   counters.add(kineto::kIdleLaunches, counts.idle);
+  complete_shapes(records);
+  keep_profiler_steps(records);
   resolve_pointers(records);
 
   // The records and the index keep the file's correlations: synchronisation rows refer to them.

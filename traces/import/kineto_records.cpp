@@ -198,9 +198,10 @@ void KinetoRecorder::add_device_op(const RawEvent& event) {
   op.stream = stream(pending.device, *system_stream, args.priority);
   op.kind = op_kind(event.category);
   op.bytes = args.bytes;
-  if (op.kind == DeviceOpKind::kCopy) op.direction = copy_direction(event.name);
+  if (op.kind == DeviceOpKind::kCopy) {
+    op.direction = args.copy == CopyDirection::kNone ? copy_direction(event.name) : args.copy;
+  }
   if (op.kind == DeviceOpKind::kKernel) {
-    if (!args.shape) counters.add(kineto::kBadShape);
     op.shape = records_.trace.shapes.intern(args.shape.value_or(kUnknownShape));
     if (is_communication(op.name)) {
       op.kind = DeviceOpKind::kCollective;
@@ -237,14 +238,16 @@ void KinetoRecorder::add_host_call(const RawEvent& event) {
   call.kind = call_kind(call.name);
   call.thread = thread(event.pid, event.tid);
   LaunchId id;
+  ShapeFields shape;
   each_argument(event, [&](std::string_view key, const JsonValue& value) {
-    if (!id.take(key, value) && key == "stream") {
+    if (!id.take(key, value) && !shape.take(key, value) && key == "stream") {
       const auto pointer = to_unsigned(value);
       pending.has_pointer = pointer.has_value();
       pending.stream_pointer = pointer.value_or(0);
     }
   });
   call.correlation = id.value();
+  if (const auto launch = shape.shape()) pending.shape = records_.trace.shapes.intern(*launch);
   records_.calls.push_back(pending);
 }
 
@@ -276,8 +279,15 @@ void KinetoRecorder::add_marker(const RawEvent& event) {
   marker.duration = span.duration;
   marker.name = intern(event.name);
   marker.thread = thread(event.pid, event.tid);
-  marker.kind = step ? MarkerKind::kIteration : MarkerKind::kUser;
-  if (step) marker.number = step_number(event.name);
+  if (step) {
+    marker.kind = MarkerKind::kIteration;
+    marker.number = step_number(event.name);
+  } else {
+    const MarkerClass known = classify_marker(event.name);
+    marker.kind = known.kind;
+    marker.number = known.number;
+  }
+  records_.any_step |= step;
   records_.trace.markers.push_back(marker);
 }
 

@@ -78,6 +78,7 @@ struct PendingCall {
   HostCall call;
   std::uint64_t stream_pointer = 0;  ///< AMD writes hipStream_t; meaningful with has_pointer
   bool has_pointer = false;
+  std::optional<ShapeId> shape;  ///< AMD writes a launch's; its kernel may have none
 };
 
 struct PendingOp {
@@ -137,6 +138,7 @@ struct KinetoRecords {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> stream_ids;
   std::array<std::uint64_t, 16> category_counts{};  ///< number of events by KinetoCategory
   std::map<std::string, std::uint64_t, std::less<>> foreign_categories;
+  bool any_step = false;  ///< the profiler marked steps itself
   bool any_fraction = false;  ///< at least one time has digits below 1 us
 
   [[nodiscard]] std::uint64_t& count(KinetoCategory category) {

@@ -98,8 +98,8 @@ bool is_communication_kernel(std::string_view kernel_name) {
   // and two shots; others took the names over), NVIDIA/TransformerEngine
   // transformer_engine/common/comm_gemm_overlap/userbuffers/userbuffers.cu, vllm-project/vllm
   // csrc/quickreduce/quick_reduce.h, ROCm/aiter csrc/include/custom_all_reduce.cuh.
-  static constexpr std::array<std::string_view, 14> kPartsOfNames{
-      "cross_device_reduce", "multimem_all_reduce",
+  static constexpr std::array<std::string_view, 15> kPartsOfNames{
+      "cross_device_reduce", "multimem_all_reduce", "multimem_all_gather",
       "multimem_one_shot_all_reduce", "one_shot_all_reduce", "two_shot_all_reduce",
       "mscclpp::", "allreduce_fusion_kernel", "bubblesim_standin_",
       "ShotAllReduceKernel", "userbuffers_fp16_sum_inplace_gpu", "userbuffers_push",

@@ -8,7 +8,7 @@ namespace {
 
 struct NamesOfKind {
   HostCallKind kind;
-  std::array<std::string_view, 19> names;  ///< without cuda, cu or hip; then empty ones
+  std::array<std::string_view, 21> names;  ///< without cuda, cu or hip; then empty ones
 };
 
 /// Whole names, after prefix and suffix are gone.
@@ -24,9 +24,9 @@ constexpr NamesOfKind kExact[] = {
     {HostCallKind::kAlloc, {"Malloc", "MallocAsync", "MallocFromPoolAsync", "MallocManaged",
       "MallocPitch", "MallocArray", "Malloc3D", "Malloc3DArray", "ExtMallocWithFlags", "HostAlloc",
       "MallocHost", "HostRegister", "MemHostAlloc", "MemHostRegister", "MemAlloc", "MemAllocAsync",
-      "MemAllocFromPoolAsync", "MemAllocManaged", "MemAllocPitch"}},
+      "MemAllocFromPoolAsync", "MemAllocManaged", "MemAllocPitch", "MemCreate", "MemMap"}},
     {HostCallKind::kFree, {"Free", "FreeHost", "FreeArray", "HostFree", "HostUnregister",
-      "MemHostUnregister", "MemPoolTrimTo", "MemUnmap", "MemFree", "MemFreeHost"}},
+      "MemHostUnregister", "MemPoolTrimTo", "MemUnmap", "MemRelease", "MemFree", "MemFreeHost"}},
 };
 
 /// Beginnings of names.

@@ -7,7 +7,7 @@
 namespace bubblesim::traces {
 namespace {
 
-using sample::call, sample::file, sample::kernel;
+using sample::annotation, sample::call, sample::file, sample::kernel;
 
 std::int64_t ns(std::string_view text) {
   const auto time = microseconds_to_ns(text);
@@ -143,6 +143,61 @@ TEST(KinetoEvents, amd_handles_and_strings_are_read) {
   EXPECT_EQ(trace.host_calls[1].stream, 0U);
   EXPECT_EQ(trace.streams[0].system_id, 3U);
   EXPECT_EQ(trace.counters.count("kineto_launch_shapes_missing"), 1U);
+}
+
+// HIP's extension is given 16,384 work-items: 64 blocks of 256. Old profilers wrote shapes with the
+// launch alone; a graph's launch has none.
+TEST(KinetoEvents, amd_launches_tell_their_kernels_shapes) {
+  const auto amd_kernel = [](const char* ts, const char* correlation, const char* more) {
+    return std::string(R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 3, "ts": )") +
+           ts + R"(, "dur": 1, "args": {"device": 2, "stream": 3, "correlation": )" + correlation +
+           more + "}}";
+  };
+  constexpr const char* kItems = R"(, "grid": [16384, 1, 1], "block": [256, 1, 1])";
+  constexpr const char* kBlocks = R"(, "grid": [3, 2, 1], "block": [64, 1, 1])";
+  const RankTrace trace = imported(file({call("1", "7", "hipExtModuleLaunchKernel", kItems),
+                                         call("2", "8", "hipLaunchKernel", kBlocks),
+                                         call("3", "9", "hipGraphLaunch"),
+                                         amd_kernel("5", "7", kItems), amd_kernel("7", "8", ""),
+                                         amd_kernel("9", "9", "")}));
+  std::vector<std::uint64_t> blocks;
+  for (const DeviceOp& op : trace.device_ops) blocks.push_back(trace.shapes[op.shape].blocks());
+  EXPECT_EQ(blocks, (std::vector<std::uint64_t>{64, 6, 0}));
+  EXPECT_EQ(trace.counters.count("kineto_launch_shapes_missing"), 1U);
+}
+
+// PyTorch draws a graph's concurrent kernels on lanes, and its own monitor names all copies alike.
+TEST(KinetoEvents, the_stream_is_not_the_lane_and_a_copys_kind_is_an_argument) {
+  const RankTrace trace = imported(file(
+      {kernel("1", "1", "a", R"(, "original_stream": 23)"), kernel("2", "2", "b"),
+       R"({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy", "pid": 0, "tid": 7, "ts": 20, "dur": 1,
+       "args": {"device": 0, "stream": 7, "correlation": 3, "bytes": 8, "copy kind": "DtoH"}})"}));
+  ASSERT_EQ(trace.device_ops.size(), 3U);
+  EXPECT_EQ(trace.streams[trace.device_ops[0].stream.index()].system_id, 23U);
+  EXPECT_EQ(trace.streams[trace.device_ops[1].stream.index()].system_id, 7U);
+  EXPECT_EQ(trace.device_ops[2].direction, CopyDirection::kDeviceToHost);
+}
+
+// Users' ranges are told by name; beside the profiler's own steps theirs are no iterations.
+TEST(KinetoEvents, users_ranges_mark_iterations_where_the_profiler_does_not) {
+  const auto markers = [](const std::vector<std::string>& ranges) {
+    std::vector<std::string> events = ranges;
+    events.push_back(kernel("1"));
+    std::vector<std::pair<MarkerKind, std::int64_t>> found;
+    for (const Marker& marker : imported(file(events)).markers) {
+      found.emplace_back(marker.kind, marker.number);
+    }
+    return found;
+  };
+  using Markers = std::vector<std::pair<MarkerKind, std::int64_t>>;
+  EXPECT_EQ(markers({annotation("1", "9", "iteration 4"), annotation("2", "1", "forward"),
+                     annotation("4", "1", "iteration"), annotation("6", "1", "micro-batch 1")}),
+            (Markers{{MarkerKind::kIteration, 4},
+                     {MarkerKind::kPhase, -1},
+                     {MarkerKind::kUser, -1},
+                     {MarkerKind::kMicroBatch, 1}}));
+  EXPECT_EQ(markers({annotation("1", "9", "ProfilerStep#3"), annotation("2", "1", "step 3")}),
+            (Markers{{MarkerKind::kIteration, 3}, {MarkerKind::kUser, -1}}));
 }
 
 TEST(KinetoEvents, launch_shapes_are_read_and_shared) {

@@ -69,6 +69,21 @@ TEST_F(KinetoJob, two_files_of_one_rank_are_a_fault_that_names_both) {
   EXPECT_NE(job.error().text().find("rank 1"), std::string::npos);
 }
 
+// The same name in another folder may be another rank's.
+TEST_F(KinetoJob, two_cycles_of_one_process_are_a_fault_that_names_both) {
+  const std::string text = file({kernel("1.5")});
+  const fs::path first = write("host_7.1700000000000000001.pt.trace.json", text);
+  const fs::path second = write("host_7.1700000000000000002.pt.trace.json", text);
+  const auto job = import_kineto_job(std::vector<fs::path>{first, second});
+  ASSERT_FALSE(job.has_value());
+  EXPECT_NE(job.error().text().find("001.pt.trace"), std::string::npos);
+  EXPECT_NE(job.error().text().find("002.pt.trace"), std::string::npos);
+  for (const char* other : {"host_8.1700000000000000002.pt.trace.json",
+                            "b/host_7.1700000000000000002.pt.trace.json", "host_7.x.json"}) {
+    EXPECT_TRUE(import_kineto_job(std::vector<fs::path>{first, write(other, text)})) << other;
+  }
+}
+
 TEST_F(KinetoJob, files_of_different_jobs_are_a_fault) {
   const auto job = import_kineto_job(std::vector<fs::path>{write("a.json", of_rank(0, 2)),
                                                            write("b.json", of_rank(1, 4))});

@@ -341,6 +341,9 @@ TEST(KinetoNames, calls_are_told_by_name) {
            {"cudaStreamQuery", Kind::kEventQuery},
            {"cudaMallocAsync", Kind::kAlloc},
            {"cuMemAlloc_v2", Kind::kAlloc},
+           {"cuMemCreate", Kind::kAlloc},
+           {"cuMemMap", Kind::kAlloc},
+           {"cuMemRelease", Kind::kFree},
            {"cudaFree", Kind::kFree},
            {"cudaFreeAsync", Kind::kOther},
            {"cudaLaunchHostFunc", Kind::kOther},
@@ -379,6 +382,7 @@ TEST(KinetoNames, libraries_name_their_own_collectives) {
   for (const auto& [name, kind] : std::vector<std::pair<const char*, Kind>>{
            {"void tensorrt_llm::kernels::oneShotAllReduceKernel<__half, 8>(X)", Kind::kAllReduce},
            {"void tensorrt_llm::kernels::twoShotAllReduceKernel<__half, 8>(X)", Kind::kAllReduce},
+           {"void multimem_all_gather_kernel<8>(char*, char*, unsigned long)", Kind::kAllGather},
            {"void userbuffers_fp16_sum_inplace_gpu_rw<8>(int)", Kind::kAllReduce},
            {"void userbuffers_fp16_sum_inplace_gpu_mc_ag<8>(int)", Kind::kAllGather},
            {"void userbuffers_fp16_sum_inplace_gpu_rw_ag<2>(int)", Kind::kAllGather},
