@@ -33,6 +33,7 @@ class CounterSet {
     Severity severity;
     std::string help;
     std::uint64_t count = 0;
+    friend bool operator==(const Entry&, const Entry&) = default;
   };
 
   void add(const CounterSpec& spec, std::uint64_t count = 1);
@@ -45,6 +46,7 @@ class CounterSet {
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] auto begin() const { return entries_.begin(); }
   [[nodiscard]] auto end() const { return entries_.end(); }
+  friend bool operator==(const CounterSet&, const CounterSet&) = default;
 
  private:
   std::map<std::string, Entry, std::less<>> entries_;

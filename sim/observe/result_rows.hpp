@@ -30,6 +30,7 @@ struct ResultRow {
   std::uint32_t policy = 0;  ///< index into RunReport::policies
   std::uint32_t filler = 0;  ///< index into PolicyResult::fillers
   std::vector<Cell> cells;   ///< by result_columns()
+  friend bool operator==(const ResultRow&, const ResultRow&) = default;
 };
 
 [[nodiscard]] std::span<const ResultColumn> result_columns();

@@ -1,5 +1,4 @@
-// The record of a finished run, as a store keeps it. Plain values, so that a run on one machine can
-// be stored on another.
+// The record of a finished run, as a store keeps it.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +30,7 @@ struct PlannedRun {
   std::uint64_t seed = 1;
   std::uint32_t repetition = 0;   ///< index among the runs of its point
   std::string config;             ///< the whole run config, compact JSON, paths absolute
+  friend bool operator==(const PlannedRun&, const PlannedRun&) = default;
 };
 
 enum class RunStatus : std::uint8_t { kDone, kFailed };
@@ -39,6 +39,7 @@ struct RecordedLatency {
   std::uint32_t policy = 0;  ///< as in ResultRow
   std::uint32_t filler = 0;
   observe::LatencyHistogram histogram;
+  friend bool operator==(const RecordedLatency&, const RecordedLatency&) = default;
 };
 
 struct RunRecord {
@@ -54,11 +55,8 @@ struct RunRecord {
   std::string version;           ///< of the program, with its commit if known
   std::int64_t finished_unix_ns = 0;
   Duration cpu{};                ///< of the run's thread
+  friend bool operator==(const RunRecord&, const RunRecord&) = default;
 };
-
-/// The bytes of a record, as processes send it; the same record gives the same bytes.
-[[nodiscard]] std::vector<std::uint8_t> encode(const RunRecord& record);
-[[nodiscard]] Result<RunRecord> decode_run_record(std::span<const std::uint8_t> bytes);
 
 // A check sum of a run's record, stored with it: finds damage that the database does not notice (a
 // bit inside a number) when the whole record is read.

@@ -1,6 +1,6 @@
-// What the results store takes and gives: runs added in transactions of 100, records encoded and
-// decoded, rows read back. BUBBLESIM_BENCH_STORE names another store than a file in the temporary
-// folder, such as postgresql://...; it must be empty, and keeps what is written.
+// What the results store takes and gives: runs added in transactions of 100, rows read back.
+// BUBBLESIM_BENCH_STORE names another store than a file in the temporary folder, such as
+// postgresql://...; it must be empty, and keeps what is written.
 #include <benchmark/benchmark.h>
 #include <cstdlib>
 #include <filesystem>
@@ -125,18 +125,5 @@ void read_rows(benchmark::State& state) {
       benchmark::Counter(static_cast<double>(rows), benchmark::Counter::kIsRate);
 }
 BENCHMARK(read_rows)->Unit(benchmark::kMillisecond)->UseRealTime();
-
-void encode_record(benchmark::State& state) {
-  const RunRecord record = template_record(static_cast<std::uint32_t>(state.range(0)));
-  for (auto _ : state) benchmark::DoNotOptimize(encode(record));
-  state.counters["bytes"] = static_cast<double>(encode(record).size());
-}
-BENCHMARK(encode_record)->Arg(1)->Arg(8)->Unit(benchmark::kMicrosecond);
-
-void decode_record(benchmark::State& state) {
-  const auto bytes = encode(template_record(static_cast<std::uint32_t>(state.range(0))));
-  for (auto _ : state) benchmark::DoNotOptimize(decode_run_record(bytes));
-}
-BENCHMARK(decode_record)->Arg(1)->Arg(8)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

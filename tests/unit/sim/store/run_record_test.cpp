@@ -20,55 +20,6 @@ namespace {
 
 using testing::AllOf, testing::HasSubstr;
 
-TEST(RunRecord, ReadsBackWhatWasWritten) {
-  RunRecord record = sample_record(7);
-  record.run.seed = ~std::uint64_t{0};
-  const auto bytes = encode(record);
-  const auto read = must(decode_run_record(bytes));
-  EXPECT_EQ(record_digest(read), record_digest(record));
-  EXPECT_EQ(encode(read), bytes);
-  EXPECT_EQ(read.run.seed, ~std::uint64_t{0});
-  EXPECT_EQ(read.run.settings, record.run.settings);
-  EXPECT_EQ(read.rows[1].cells, record.rows[1].cells);
-  EXPECT_EQ(read.latencies[0].histogram, record.latencies[0].histogram);
-  EXPECT_EQ(read.counters.count("sizes_guessed"), 8U);
-}
-
-TEST(RunRecord, AFailureReadsBackWithItsReason) {
-  const auto read = decode_run_record(encode(failed_record(1, "a.json: no such file\nb: bad")));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->status, RunStatus::kFailed);
-  EXPECT_EQ(read->reason, "a.json: no such file\nb: bad");
-}
-
-TEST(RunRecord, EveryCutAndEveryFlippedByteIsRefusedOrAnotherRecord) {
-  const auto bytes = encode(sample_record(3));
-  for (std::size_t size = 0; size < bytes.size(); size += 7) {
-    EXPECT_FALSE(decode_run_record(std::span(bytes).first(size))) << size;
-  }
-  for (std::size_t at = 0; at < bytes.size(); at += 5) {
-    auto changed = bytes;
-    changed[at] ^= 0x41U;
-    const auto read = decode_run_record(changed);
-    EXPECT_TRUE(!read || read->rows.size() + read->latencies.size() == 3U) << at;
-  }
-}
-
-TEST(RunRecord, DeepNestingAndFalsePromisesAreRefused) {
-  const std::vector<std::uint8_t> deep(1'000'000, 0x81);  // a list of one, a million times
-  EXPECT_FALSE(decode_run_record(deep));
-  // A list of 2^62 items; a text of 2^62 bytes.
-  EXPECT_FALSE(decode_run_record(std::vector<std::uint8_t>{0x9B, 0x40, 0, 0, 0, 0, 0, 0, 0}));
-  EXPECT_FALSE(decode_run_record(std::vector<std::uint8_t>{0x7B, 0x40, 0, 0, 0, 0, 0, 0, 0}));
-}
-
-TEST(RunRecord, ANewerFormIsNamed) {
-  Json whole = Json::from_cbor(encode(sample_record(1)));
-  whole[0] = 2;
-  EXPECT_EQ(error_of(decode_run_record(Json::to_cbor(whole))).text(),
-            "found a record of form 2, this program reads 1");
-}
-
 TEST(RunRecord, TheDigestSeesEveryPartAndTakesNanAsAbsent) {
   const RunRecord record = sample_record(1);
   const auto digest = record_digest(record);

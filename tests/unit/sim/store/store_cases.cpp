@@ -38,7 +38,7 @@ TEST_P(StoreCases, GivesBackWhatWasStored) {
   std::size_t count = 0;
   ASSERT_TRUE(store->each_record([&](const RunRecord& read) {
     ++count;
-    EXPECT_EQ(encode(read), encode(record));
+    EXPECT_EQ(read, record);
   }));
   EXPECT_EQ(count, 1U);
   ASSERT_TRUE(store->check());

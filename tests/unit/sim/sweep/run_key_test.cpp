@@ -247,7 +247,7 @@ TEST(SharedWork, GivesTheSameRecordsAsRunsThatShareNothing) {
     EXPECT_EQ(own.reason, "");
     own.cpu = shared.cpu = {};
     own.finished_unix_ns = shared.finished_unix_ns = 0;
-    EXPECT_EQ(encode(own), encode(shared));
+    EXPECT_EQ(own, shared);
   }
   EXPECT_EQ(all.baselines.training.made().count, 2U);
   EXPECT_EQ(all.baselines.fillers.made().count, 4U);
