@@ -8,7 +8,6 @@
 #include <set>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "sim/advise/question.hpp"
 #include "sim/base/check.hpp"
@@ -20,76 +19,36 @@
 namespace bubblesim::advise {
 namespace {
 
-// ---- The figures of a results row by the names of their columns (sim/observe/OUTPUTS.md).
+using store::number_in;
 
-constexpr std::string_view kFirstToken = "ttft_p95_ms";
-constexpr std::string_view kEachToken = "tpot_p95_ms";
-
-std::optional<std::size_t> column_of(std::string_view name) {
-  const auto columns = observe::result_columns();
-  const auto found = std::ranges::find(columns, name, &observe::ResultColumn::name);
-  if (found == columns.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - columns.begin());
+/// The latency in a column in milliseconds.
+std::optional<Duration> latency_in(const observe::ResultRow& row, std::string_view column) {
+  const auto milliseconds = number_in(row, column);
+  if (!milliseconds) return std::nullopt;
+  return Duration{std::llround(*milliseconds * 1e6)};
 }
-
-class RowReader {
- public:
-  explicit RowReader(const observe::ResultRow& row) : row_(row) {}
-  /// Nothing: not measured, or no such column.
-  [[nodiscard]] std::optional<double> number(std::string_view column) const {
-    const auto at = column_of(column);
-    if (!at) return std::nullopt;
-    const observe::Cell& cell = row_.cells[*at];
-    if (const auto* real = std::get_if<double>(&cell)) return *real;
-    if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
-    return std::nullopt;
-  }
-  [[nodiscard]] double number_or_zero(std::string_view column) const {
-    return number(column).value_or(0);
-  }
-  /// Empty: not said, or no such column.
-  [[nodiscard]] std::string text(std::string_view column) const {
-    const auto at = column_of(column);
-    if (!at) return {};
-    const auto* text = std::get_if<std::string>(&row_.cells[*at]);
-    return text != nullptr ? *text : std::string{};
-  }
-  /// The latency in a column in milliseconds.
-  [[nodiscard]] std::optional<Duration> latency(std::string_view column) const {
-    const auto milliseconds = number(column);
-    if (!milliseconds) return std::nullopt;
-    return Duration{std::llround(*milliseconds * 1e6)};
-  }
-  [[nodiscard]] TokenLatency token_latency() const {
-    return {latency(kFirstToken), latency(kEachToken)};
-  }
-
- private:
-  const observe::ResultRow& row_;
-};
 
 void worse_of(std::optional<Duration>& latency, std::optional<Duration> other) {
   if (other) latency = std::max(latency.value_or(*other), *other);
 }
 
-void add_row(TrialResult& result, const RowReader& row, const OwnFiller& filler) {
-  const double rate = row.number_or_zero("filler_requests_per_s");
+void add_row(TrialResult& result, const observe::ResultRow& row, const OwnFiller& filler) {
+  const double rate = number_in(row, "filler_requests_per_s").value_or(0);
   const double own = filler.requests_per_s;
   result.requests_per_s += rate;
   result.tokens_per_s +=
-      row.number("output_tokens_per_s").value_or(rate * filler.tokens_per_request);
-  result.offered_per_s += row.number_or_zero("filler_offered_per_s");
+      number_in(row, "output_tokens_per_s").value_or(rate * filler.tokens_per_request);
+  result.offered_per_s += number_in(row, "filler_offered_per_s").value_or(0);
   if (own > 0) result.gain += rate / own;
-  result.overloaded = result.overloaded || row.number_or_zero("overloaded") > 0;
-  const double refused = row.number_or_zero("requests_refused");
+  result.overloaded = result.overloaded || number_in(row, "overloaded").value_or(0) > 0;
+  const double refused = number_in(row, "requests_refused").value_or(0);
   result.refused = result.refused || (refused > 0 && rate > 0);
-  worse_of(result.p95, row.latency("latency_p95_ms"));
-  const std::string bound_from = row.text("latency_lower_bound_from");
+  worse_of(result.p95, latency_in(row, "latency_p95_ms"));
+  const std::string bound_from = store::text_in(row, "latency_lower_bound_from");
   result.p95_is_lower_bound = result.p95_is_lower_bound || bound_from == "p50" ||
                               bound_from == "p90" || bound_from == "p95";
-  const TokenLatency tokens = row.token_latency();
-  worse_of(result.tokens.ttft, tokens.ttft);
-  worse_of(result.tokens.tpot, tokens.tpot);
+  worse_of(result.tokens.ttft, latency_in(row, "ttft_p95_ms"));
+  worse_of(result.tokens.tpot, latency_in(row, "tpot_p95_ms"));
 }
 
 void slow_down(Json& config, const std::vector<std::uint32_t>& ranks, double factor) {
@@ -173,16 +132,16 @@ TrialResult Trials::result_of(const store::RunRecord& record) const {
   result.done = record.status == store::RunStatus::kDone && !record.rows.empty();
   result.reason = record.reason;
   if (!result.done) return result;
-  const RowReader first(record.rows.front());
-  result.kept = first.number_or_zero("training_normalised_fraction");
-  result.events = first.number_or_zero("events");
+  const observe::ResultRow& first = record.rows.front();
+  result.kept = number_in(first, "training_normalised_fraction").value_or(0);
+  result.events = number_in(first, "events").value_or(0);
   const bool other_filler = std::ranges::any_of(record.run.settings, [](const auto& setting) {
     return setting.pointer.starts_with("/fillers");
   });
   if (other_filler) result.events *= 2;
   for (const observe::ResultRow& row : record.rows) {
     const bool known = row.filler < own_.fillers.size();
-    add_row(result, RowReader(row), known ? own_.fillers[row.filler] : OwnFiller{});
+    add_row(result, row, known ? own_.fillers[row.filler] : OwnFiller{});
   }
   return result;
 }

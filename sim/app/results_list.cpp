@@ -105,9 +105,8 @@ class Namesakes {
  public:
   /// Once for each row, in their order; those that are shown have a line each.
   void see(const store::StoredRow& row, bool shown) {
-    Seen seen{row.key, store::cell_text(row.row.cells[policy_]),
-              store::cell_text(row.row.cells[parameters_]),
-              store::cell_text(row.row.cells[losses_])};
+    Seen seen{row.key, store::text_in(row.row, "policy"),
+              store::text_in(row.row, "policy_parameters"), store::text_in(row.row, "losses")};
     if (shown && !seen.losses.empty()) lost_.insert(seen.losses);
     labels_[row.key].see(seen.policy, seen.parameters);
     if (shown) seen_.push_back(std::move(seen));
@@ -135,9 +134,6 @@ class Namesakes {
     std::string losses;  ///< names of counters
   };
 
-  std::size_t policy_ = store::find_column("policy").value();
-  std::size_t parameters_ = store::find_column("policy_parameters").value();
-  std::size_t losses_ = store::find_column("losses").value();
   std::vector<Seen> seen_;
   std::set<std::string> lost_;
   std::map<std::string, store::PolicyLabels> labels_;  ///< by run

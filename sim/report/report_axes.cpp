@@ -153,20 +153,14 @@ constexpr std::array kMetrics = {
     ReportMetric{"filler_request_energy_j", "energy of a request", "J", sweep::Better::kLess},
 };
 
-std::size_t place_of(std::string_view column) {
-  std::size_t place = 0;
-  while (place < kMetrics.size() && kMetrics[place].column != column) ++place;
-  return place;
-}
-
 }  // namespace
 
 std::span<const ReportMetric> report_metrics() { return kMetrics; }
 
 std::size_t metric_place(std::string_view column) {
-  const std::size_t place = place_of(column);
-  BUBBLESIM_CHECK(place < kMetrics.size(), "no such figure in a report");
-  return place;
+  const auto found = std::ranges::find(kMetrics, column, &ReportMetric::column);
+  BUBBLESIM_CHECK(found != kMetrics.end(), "no such figure in a report");
+  return static_cast<std::size_t>(found - kMetrics.begin());
 }
 
 std::span<const ReportTrade> report_trades() {
@@ -189,16 +183,8 @@ std::optional<double> metric_of(const observe::ResultRow& row, std::size_t metri
       all.push_back(store::find_column(known.column).value());
     return all;
   }();
-  const observe::Cell& cell = row.cells[columns[metric]];
-  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
-  const auto* number = std::get_if<double>(&cell);
-  if (number == nullptr || !std::isfinite(*number)) return std::nullopt;
-  return *number;
-}
-
-std::string text_of(const observe::ResultRow& row, std::string_view column) {
-  const auto* text = std::get_if<std::string>(&row.cells[store::find_column(column).value()]);
-  return text == nullptr ? std::string() : *text;
+  const auto number = store::number_of(row.cells[columns[metric]]);
+  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 namespace {

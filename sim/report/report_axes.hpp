@@ -84,9 +84,6 @@ struct ReportTrade {
 /// A figure of a row. Nothing: not measured, or not finite.
 [[nodiscard]] std::optional<double> metric_of(const observe::ResultRow& row, std::size_t metric);
 
-/// A text of a row; empty without one.
-[[nodiscard]] std::string text_of(const observe::ResultRow& row, std::string_view column);
-
 // Points that no other point beats in both of two figures.
 
 struct TradePoint {

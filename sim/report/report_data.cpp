@@ -97,7 +97,7 @@ class StoreReading {
     run.seed = record.run.seed;
     run.host = place_in(data_.hosts, record.host);
     run.version = place_in(data_.versions, record.version);
-    run.device = place_in(data_.devices, text_of(record.rows[0], "device"));
+    run.device = place_in(data_.devices, store::text_in(record.rows[0], "device"));
     run.finished_unix_ns = record.finished_unix_ns;
     run.cpu_s = to_seconds(record.cpu);
     run.patch = patch_of(record.run.config);
@@ -148,16 +148,14 @@ class StoreReading {
   }
 
   void add_row(const store::RunRecord& record, const observe::ResultRow& row) {
-    static const std::size_t oracle = store::find_column("oracle").value();
     PageRow& shown = source_.rows.emplace_back();
     shown.run = static_cast<std::uint32_t>(data_.runs.size() - 1);
-    shown.policy = text_of(row, "policy");
-    shown.parameters = text_of(row, "policy_parameters");
+    shown.policy = store::text_in(row, "policy");
+    shown.parameters = store::text_in(row, "policy_parameters");
     for (const store::Setting& setting : record.run.settings) leave_out(shown.parameters, setting);
-    shown.filler = text_of(row, "filler");
-    const auto* sees_future = std::get_if<std::int64_t>(&row.cells[oracle]);
-    shown.losses = text_of(row, "losses");
-    shown.oracle = sees_future != nullptr && *sees_future != 0;
+    shown.filler = store::text_in(row, "filler");
+    shown.losses = store::text_in(row, "losses");
+    shown.oracle = store::number_in(row, "oracle").value_or(0) != 0;
     for (std::size_t i = 0; i < report_metrics().size(); ++i) {
       shown.figures.push_back(metric_of(row, i));
       shown.lower_bounds.push_back(store::is_lower_bound(row, report_metrics()[i].column));

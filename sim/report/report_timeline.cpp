@@ -94,16 +94,9 @@ std::optional<ChromeSlice> iteration_after(const ChromeTrace& trace, Duration wa
 }
 
 Duration mean_iteration(const store::RunRecord& record, std::uint32_t policy) {
-  static const std::size_t column = [] {
-    std::size_t place = 0;
-    while (observe::result_columns()[place].name != "training_iteration_mean_ms") ++place;
-    return place;
-  }();
   for (const observe::ResultRow& row : record.rows) {
-    const auto* ms = std::get_if<double>(&row.cells[column]);
-    if (row.policy == policy && ms != nullptr && *ms > 0) {
-      return scale(std::chrono::milliseconds(1), *ms);
-    }
+    const double ms = store::number_in(row, "training_iteration_mean_ms").value_or(0);
+    if (row.policy == policy && ms > 0) return scale(std::chrono::milliseconds(1), ms);
   }
   return std::chrono::seconds(1);
 }

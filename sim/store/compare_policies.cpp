@@ -71,15 +71,13 @@ struct Series {
   }
 };
 
-std::string text_of(const observe::ResultRow& row, std::size_t column) {
-  const auto* text = std::get_if<std::string>(&row.cells[column]);
-  return text == nullptr ? "" : *text;
-}
-
-std::optional<double> number_of(const observe::Cell& cell) {
-  if (const auto* number = std::get_if<double>(&cell)) return *number;
-  if (const auto* integer = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*integer);
-  return std::nullopt;
+/// Whether the column is about a filler, not about the whole run.
+bool is_of_filler(std::string_view column) {
+  if (column == "filler_sm_fraction") return false;
+  for (const std::string_view start : {"filler", "requests_", "latency_", "jobs_"}) {
+    if (column.starts_with(start)) return true;
+  }
+  return false;
 }
 
 class Comparer {
@@ -90,7 +88,7 @@ class Comparer {
   [[nodiscard]] Result<Comparison> compare(ResultsStore& store) {
     // Parameters need names before values can be grouped by them: the rows are read twice.
     BUBBLESIM_RETURN_IF_ERROR(store.each_row(options_.filter, [this](const StoredRow& row) {
-      labels_.see(text_of(row.row, policy_), text_of(row.row, parameters_));
+      labels_.see(text_in(row.row, "policy"), text_in(row.row, "policy_parameters"));
     }));
     BUBBLESIM_RETURN_IF_ERROR(
         store.each_row(options_.filter, [this](const StoredRow& row) { take(row); }));
@@ -104,7 +102,7 @@ class Comparer {
  private:
   void take(const StoredRow& row) {
     const std::string policy =
-        labels_.label(text_of(row.row, policy_), text_of(row.row, parameters_));
+        labels_.label(text_in(row.row, "policy"), text_in(row.row, "policy_parameters"));
     add_once(order_, policy);
     std::vector<Setting> point;
     std::string settings;
@@ -119,7 +117,7 @@ class Comparer {
       const auto value = number_of(row.row.cells[column]);
       if (!value) continue;
       const std::string_view name = observe::result_columns()[column].name;
-      const std::string filler = is_of_filler(name) ? text_of(row.row, filler_) : "";
+      const std::string filler = is_of_filler(name) ? text_in(row.row, "filler") : "";
       const bool by_point = options_.group == ComparisonGroup::kPoint;
       Series& series = series_[{i, filler, by_point ? settings : ""}];
       series.metric = name;
@@ -128,7 +126,7 @@ class Comparer {
       // A run that several points contain is the same run: the first stands for all.
       series.values(policy).emplace(pair, Value{*value, row.key, is_lower_bound(row.row, name),
                                             is_overloaded(row.row, name),
-                                            text_of(row.row, losses_)});
+                                            text_in(row.row, "losses")});
     }
   }
 
@@ -188,10 +186,6 @@ class Comparer {
 
   const CompareOptions& options_;
   std::vector<std::size_t> metrics_;
-  std::size_t policy_ = find_column("policy").value();
-  std::size_t parameters_ = find_column("policy_parameters").value();
-  std::size_t filler_ = find_column("filler").value();
-  std::size_t losses_ = find_column("losses").value();
   PolicyLabels labels_;
   std::vector<std::string> order_;  ///< of policies, as first seen
   std::map<std::tuple<std::size_t, std::string, std::string>, Series> series_;
@@ -205,19 +199,11 @@ std::span<const std::string> default_metrics() {
   return names;
 }
 
-bool is_of_filler(std::string_view column) {
-  if (column == "filler_sm_fraction") return false;
-  for (const std::string_view start : {"filler", "requests_", "latency_", "jobs_"}) {
-    if (column.starts_with(start)) return true;
-  }
-  return false;
-}
-
 bool is_lower_bound(const observe::ResultRow& row, std::string_view column) {
   static constexpr std::string_view kOrder[] = {"p50", "p90", "p95", "p99", "max"};
-  static const std::size_t place = find_column("latency_lower_bound_from").value();
-  const std::string from = text_of(row, place);
-  if (from.empty() || !column.starts_with("latency_")) return false;
+  if (!column.starts_with("latency_")) return false;
+  const std::string from = text_in(row, "latency_lower_bound_from");
+  if (from.empty()) return false;
   if (column == "latency_mean_ms") return true;
   const auto rank = [](std::string_view text) {
     return std::find(std::begin(kOrder), std::end(kOrder), text) - std::begin(kOrder);
@@ -226,9 +212,7 @@ bool is_lower_bound(const observe::ResultRow& row, std::string_view column) {
 }
 
 bool is_overloaded(const observe::ResultRow& row, std::string_view column) {
-  static const std::size_t place = find_column("overloaded").value();
-  const auto* overloaded = std::get_if<std::int64_t>(&row.cells[place]);
-  return column.starts_with("latency_") && overloaded != nullptr && *overloaded == 1;
+  return column.starts_with("latency_") && number_in(row, "overloaded") == 1;
 }
 
 Result<std::size_t> find_column(std::string_view name) {

@@ -77,9 +77,6 @@ struct Comparison {
 /// training_normalised_fraction, filler_normalised_fraction, latency_p95_ms.
 [[nodiscard]] std::span<const std::string> default_metrics();
 
-/// Whether the column is about a filler, not about the whole run.
-[[nodiscard]] bool is_of_filler(std::string_view column);
-
 /// Whether that column of the row is a latency's lower bound.
 [[nodiscard]] bool is_lower_bound(const observe::ResultRow& row, std::string_view column);
 

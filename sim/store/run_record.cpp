@@ -3,10 +3,39 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 
 #include "sim/base/hash.hpp"
 
 namespace bubblesim::store {
+namespace {
+
+/// Null: the row has no such column.
+const observe::Cell* cell_of(const observe::ResultRow& row, std::string_view column) {
+  const auto columns = observe::result_columns();
+  const auto found = std::ranges::find(columns, column, &observe::ResultColumn::name);
+  const auto place = static_cast<std::size_t>(found - columns.begin());
+  return place < row.cells.size() ? &row.cells[place] : nullptr;
+}
+
+}  // namespace
+
+std::optional<double> number_of(const observe::Cell& cell) {
+  if (const auto* number = std::get_if<double>(&cell)) return *number;
+  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
+  return std::nullopt;
+}
+
+std::optional<double> number_in(const observe::ResultRow& row, std::string_view column) {
+  const observe::Cell* cell = cell_of(row, column);
+  return cell == nullptr ? std::nullopt : number_of(*cell);
+}
+
+std::string text_in(const observe::ResultRow& row, std::string_view column) {
+  const auto* text = std::get_if<std::string>(cell_of(row, column));
+  return text == nullptr ? std::string() : *text;
+}
+
 namespace {
 
 class Digest {

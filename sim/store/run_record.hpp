@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +57,15 @@ struct RunRecord {
   Duration cpu{};                ///< of the run's thread
   friend bool operator==(const RunRecord&, const RunRecord&) = default;
 };
+
+// A row's values by the names of their columns (sim/observe/OUTPUTS.md).
+
+/// Nothing: not measured, no number, or no such column.
+[[nodiscard]] std::optional<double> number_in(const observe::ResultRow& row,
+                                              std::string_view column);
+/// Empty: not said, no text, or no such column.
+[[nodiscard]] std::string text_in(const observe::ResultRow& row, std::string_view column);
+[[nodiscard]] std::optional<double> number_of(const observe::Cell& cell);
 
 // A check sum of a run's record, stored with it: finds damage that the database does not notice (a
 // bit inside a number) when the whole record is read.

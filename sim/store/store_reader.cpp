@@ -297,13 +297,7 @@ class Reader {
 
 bool names_cell(const observe::ResultRow& row, std::string_view column,
                 const std::vector<std::string>& names) {
-  if (names.empty()) return true;
-  const auto columns = observe::result_columns();
-  const auto place = std::find_if(columns.begin(), columns.end(),
-                                  [&](const auto& c) { return c.name == column; });
-  const auto& cell = row.cells[static_cast<std::size_t>(place - columns.begin())];
-  const auto* text = std::get_if<std::string>(&cell);
-  return text != nullptr && std::find(names.begin(), names.end(), *text) != names.end();
+  return names.empty() || std::ranges::find(names, text_in(row, column)) != names.end();
 }
 
 }  // namespace

@@ -16,31 +16,8 @@
 namespace bubblesim::sweep {
 namespace {
 
-using observe::Cell;
-using observe::CellType;
-
-std::size_t index_of(std::string_view name) {
-  const auto columns = observe::result_columns();
-  std::size_t index = 0;
-  while (index < columns.size() && columns[index].name != name) ++index;
-  return index;
-}
-
-std::optional<double> number_in(const observe::ResultRow& row, std::size_t column) {
-  if (column >= row.cells.size()) return std::nullopt;
-  if (const auto* whole = std::get_if<std::int64_t>(&row.cells[column])) {
-    return static_cast<double>(*whole);
-  }
-  if (const auto* number = std::get_if<double>(&row.cells[column])) return *number;
-  return std::nullopt;
-}
-
-std::string text_in(const observe::ResultRow& row, std::string_view name) {
-  const std::size_t column = index_of(name);
-  if (column >= row.cells.size()) return {};
-  const auto* text = std::get_if<std::string>(&row.cells[column]);
-  return text == nullptr ? std::string() : *text;
-}
+using store::number_in;
+using store::text_in;
 
 bool comes_before(double value, const store::PlannedRun& run, const std::optional<BestRun>& best,
                   Better better) {
@@ -65,7 +42,7 @@ Result<BestGoal> parse_best_goal(const std::string& text) {
   }
   std::vector<std::string_view> names;
   for (const observe::ResultColumn& column : observe::result_columns()) {
-    if (column.type != CellType::kText) names.push_back(column.name);
+    if (column.type != observe::CellType::kText) names.push_back(column.name);
   }
   for (const std::string_view name : names) {
     if (name == goal.column) return goal;
@@ -73,18 +50,16 @@ Result<BestGoal> parse_best_goal(const std::string& text) {
   return fail("--best", {}, unknown_name_message("column of numbers", goal.column, names));
 }
 
-BestSoFar::BestSoFar(BestGoal goal) : goal_(std::move(goal)), column_(index_of(goal_.column)) {}
+BestSoFar::BestSoFar(BestGoal goal) : goal_(std::move(goal)) {}
 
 void BestSoFar::look_at(const store::RunRecord& record) {
   for (const observe::ResultRow& row : record.rows) look_at(record.run, row);
 }
 
 void BestSoFar::look_at(const store::PlannedRun& run, const observe::ResultRow& row) {
-  const auto value = number_in(row, column_);
-  static const std::size_t oracle_column = index_of("oracle");
-  if (!value || number_in(row, oracle_column).value_or(0) != 0) return;
-  static const std::size_t kept_column = index_of("training_normalised_fraction");
-  const double kept = number_in(row, kept_column).value_or(0);
+  const auto value = number_in(row, goal_.column);
+  if (!value || number_in(row, "oracle").value_or(0) != 0) return;
+  const double kept = number_in(row, "training_normalised_fraction").value_or(0);
   if (kept < goal_.training_kept) {
     if (comes_before(kept, run, closest_, Better::kMore)) closest_ = run_of(kept, run, row);
   } else if (comes_before(*value, run, best_, goal_.better)) {

@@ -58,7 +58,6 @@ class BestSoFar {
 
  private:
   BestGoal goal_;
-  std::size_t column_ = 0;
   std::optional<BestRun> best_;
   std::optional<BestRun> closest_;
 };
