@@ -328,27 +328,18 @@ class SqlStore final : public ResultsStore {
   [[nodiscard]] Result<std::size_t> add(std::span<const RunRecord> records) override {
     for (const RunRecord& record : records) BUBBLESIM_RETURN_IF_ERROR(check_record(record));
     if (records.empty()) return std::size_t{0};
-    BUBBLESIM_RETURN_IF_ERROR(database_->begin(SqlTransaction::kWrite));
-    auto stored = write_records(*database_, records);
-    if (stored) {
-      if (auto end = database_->commit(); !end) stored = tl::unexpected<Error>(end.error());
-    }
-    if (!stored) database_->roll_back();
-    return stored;
+    return in_transaction(*database_, SqlTransaction::kWrite,
+                          [&] { return write_records(*database_, records); });
   }
   [[nodiscard]] Result<void> join(const std::string& sweep,
                                   std::span<const PlannedRun> runs) override {
     if (runs.empty()) return {};
     std::vector<Membership> members;
     for (const PlannedRun& run : runs) members.push_back({sweep, &run});
-    BUBBLESIM_RETURN_IF_ERROR(database_->begin(SqlTransaction::kWrite));
-    Result<void> joined;
-    auto others = stored_elsewhere(*database_, members);
-    if (!others) joined = tl::unexpected<Error>(std::move(others).error());
-    if (joined) joined = write_memberships(*database_, *std::move(others));
-    if (joined) joined = database_->commit();
-    if (!joined) database_->roll_back();
-    return joined;
+    return in_transaction(*database_, SqlTransaction::kWrite, [&]() -> Result<void> {
+      BUBBLESIM_ASSIGN_OR_RETURN(auto others, stored_elsewhere(*database_, members));
+      return write_memberships(*database_, std::move(others));
+    });
   }
   [[nodiscard]] Result<std::unordered_set<std::string>> done() override { return keys("done"); }
   [[nodiscard]] Result<std::unordered_set<std::string>> failed() override { return keys("failed"); }

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -89,6 +90,19 @@ class SqlDatabase {
   /// Runs the database's own check of all its contents; fault: damage.
   [[nodiscard]] virtual Result<void> check() = 0;
 };
+
+/// Does `work`, which gives a Result, in a transaction: after a fault nothing of it stays.
+template <class Work>
+[[nodiscard]] auto in_transaction(SqlDatabase& database, SqlTransaction kind, const Work& work)
+    -> std::invoke_result_t<const Work&> {
+  BUBBLESIM_RETURN_IF_ERROR(database.begin(kind));
+  auto result = work();
+  if (result) {
+    if (auto end = database.commit(); !end) result = tl::make_unexpected(std::move(end).error());
+  }
+  if (!result) database.roll_back();
+  return result;
+}
 
 /// An SQLite file; faults as open_store().
 [[nodiscard]] Result<std::unique_ptr<SqlDatabase>> open_sqlite(const std::string& path,

@@ -207,8 +207,12 @@ class SqliteDatabase final : public SqlDatabase {
     // A hostile file runs nothing: no functions with side effects, no writable schema.
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    BUBBLESIM_RETURN_IF_ERROR(mark(access));
-    if (access == StoreAccess::kRead) return execute("PRAGMA query_only = ON");
+    // In a transaction: another program may be making the store at the same instant.
+    const bool write = access == StoreAccess::kWrite;
+    BUBBLESIM_RETURN_IF_ERROR(
+        in_transaction(*this, write ? SqlTransaction::kWrite : SqlTransaction::kRead,
+                       [&] { return mark(access); }));
+    if (!write) return execute("PRAGMA query_only = ON");
     BUBBLESIM_RETURN_IF_ERROR(switch_to_log());
     // The log is folded in at 16 MiB: pages that batches share are written once.
     return execute("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
@@ -252,17 +256,8 @@ class SqliteDatabase final : public SqlDatabase {
     if (code != SQLITE_OK) return fault(code);
     return {};
   }
-  /// An empty file becomes ours; one that is not is refused. In a transaction: another program may
-  /// be making the store at the same instant.
+  /// An empty file becomes ours; one that is not is refused.
   [[nodiscard]] Result<void> mark(StoreAccess access) {
-    const bool write = access == StoreAccess::kWrite;
-    BUBBLESIM_RETURN_IF_ERROR(begin(write ? SqlTransaction::kWrite : SqlTransaction::kRead));
-    auto marked = mark_inside(access);
-    if (marked) marked = commit();
-    if (!marked) roll_back();
-    return marked;
-  }
-  [[nodiscard]] Result<void> mark_inside(StoreAccess access) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::int64_t id, pragma("application_id"));
     if (id == kApplicationId) return {};
     BUBBLESIM_ASSIGN_OR_RETURN(const std::int64_t schema, pragma("schema_version"));

@@ -67,13 +67,6 @@ std::optional<Severity> severity_of(std::string_view name) {
   return std::nullopt;
 }
 
-Result<observe::LatencyHistogram> histogram_of(const SqlDatabase& database, const std::string& key,
-                                               std::span<const std::uint8_t> bytes) {
-  auto histogram = observe::LatencyHistogram::decode(bytes);
-  if (histogram) return histogram;
-  return fail(database.name(), "run " + key, histogram.error().message + ": is damaged");
-}
-
 class Reader {
  public:
   Reader(SqlDatabase& database, const RowFilter& filter, RunsOf runs_of, const StoreShape& shape)
@@ -121,10 +114,14 @@ class Reader {
       parameters.values.insert(parameters.values.end(),
                                {std::string_view(filter_.key), std::string_view(beyond)});
     }
-    auto result = database_.run(statement, parameters,
-                                [this](std::size_t, const SqlRow& row) { take_run(row); });
-    if (result && damaged_) return tl::unexpected<Error>(*damaged_);
-    return result;
+    BUBBLESIM_RETURN_IF_ERROR(database_.run(
+        statement, parameters, [this](std::size_t, const SqlRow& row) { take_run(row); }));
+    return damage();
+  }
+
+  [[nodiscard]] Result<void> damage() const {
+    if (damaged_) return tl::unexpected<Error>(*damaged_);
+    return {};
   }
 
   void take_run(const SqlRow& row) {
@@ -187,10 +184,11 @@ class Reader {
                                       const Take& take) {
     const std::string sql = "SELECT run, " + what + " WHERE run IN (" + ids_ +
                             ") ORDER BY run, " + order;
-    return database_.query(sql, [&](const SqlRow& row) {
+    BUBBLESIM_RETURN_IF_ERROR(database_.query(sql, [&](const SqlRow& row) {
       const auto [first, last] = by_run_.equal_range(row.integer(0));
       for (auto entry = first; entry != last; ++entry) take(row, page_[entry->second].record);
-    });
+    }));
+    return damage();
   }
 
   [[nodiscard]] Result<void> read_settings() {
@@ -235,41 +233,33 @@ class Reader {
   }
 
   [[nodiscard]] Result<void> read_latencies() {
-    std::optional<Error> fault;
-    BUBBLESIM_RETURN_IF_ERROR(
-        children("policy_index, filler_index, histogram FROM latencies",
-                 "policy_index, filler_index", [&](const SqlRow& row, RunRecord& record) {
-                   auto histogram = histogram_of(database_, record.run.key, row.bytes(3));
-                   if (!histogram) {
-                     fault = std::move(histogram).error();
-                     return;
-                   }
-                   record.latencies.push_back({static_cast<std::uint32_t>(row.integer(1)),
-                                               static_cast<std::uint32_t>(row.integer(2)),
-                                               std::move(*histogram)});
-                 }));
-    if (fault) return tl::unexpected<Error>(*fault);
-    return {};
+    return children("policy_index, filler_index, histogram FROM latencies",
+                    "policy_index, filler_index", [&](const SqlRow& row, RunRecord& record) {
+                      auto histogram = observe::LatencyHistogram::decode(row.bytes(3));
+                      if (!histogram) {
+                        damaged_ = Error{database_.name(), "run " + record.run.key,
+                                         histogram.error().message + ": is damaged"};
+                        return;
+                      }
+                      record.latencies.push_back({static_cast<std::uint32_t>(row.integer(1)),
+                                                  static_cast<std::uint32_t>(row.integer(2)),
+                                                  std::move(*histogram)});
+                    });
   }
 
   [[nodiscard]] Result<void> read_counters() {
-    std::optional<Error> fault;
-    BUBBLESIM_RETURN_IF_ERROR(
-        children("name, severity, count, help FROM counters", "name",
-                 [&](const SqlRow& row, RunRecord& record) {
-                   const auto severity = severity_of(row.text(2));
-                   if (!severity) {
-                     fault = Error{database_.name(), "run " + record.run.key,
-                                   "found severity \"" + row.text(2) + "\": is damaged"};
-                     return;
-                   }
-                   record.counters.add(row.text(1),
-                                       CounterSet::Entry{*severity, row.text(4),
-                                                         static_cast<std::uint64_t>(
-                                                             row.integer(3))});
-                 }));
-    if (fault) return tl::unexpected<Error>(*fault);
-    return {};
+    return children("name, severity, count, help FROM counters", "name",
+                    [&](const SqlRow& row, RunRecord& record) {
+                      const auto severity = severity_of(row.text(2));
+                      if (!severity) {
+                        damaged_ = Error{database_.name(), "run " + record.run.key,
+                                         "found severity \"" + row.text(2) + "\": is damaged"};
+                        return;
+                      }
+                      record.counters.add(
+                          row.text(1), {*severity, row.text(4),
+                                        static_cast<std::uint64_t>(row.integer(3))});
+                    });
   }
 
   /// All that are wanted; values compared as JSON, so that 0.5 is 0.50.
@@ -320,11 +310,9 @@ bool passes(const observe::ResultRow& row, const RowFilter& filter) {
 Result<void> read_records(SqlDatabase& database, const RowFilter& filter, RunsOf runs_of,
                           const StoreShape& shape,
                           const std::function<Result<void>(StoredRecord&)>& visit) {
-  BUBBLESIM_RETURN_IF_ERROR(database.begin(SqlTransaction::kRead));
-  auto result = Reader(database, filter, runs_of, shape).read(visit);
-  if (result) result = database.commit();
-  if (!result) database.roll_back();
-  return result;
+  return in_transaction(database, SqlTransaction::kRead, [&] {
+    return Reader(database, filter, runs_of, shape).read(visit);
+  });
 }
 
 }  // namespace bubblesim::store

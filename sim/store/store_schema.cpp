@@ -11,14 +11,6 @@
 #include "sim/store/run_record.hpp"
 
 namespace bubblesim::store {
-namespace {
-
-struct OwnMembership {
-  std::string sweep;
-  PlannedRun run;
-};
-
-}  // namespace
 
 std::string settings_text_of(const std::vector<Setting>& settings) {
   Json list = Json::array();
@@ -82,6 +74,14 @@ Result<void> write_memberships(SqlDatabase& database, std::vector<Membership> me
   return database.run(statement, parameters, nullptr);
 }
 
+namespace {
+
+struct OwnMembership {
+  std::string sweep;
+  PlannedRun run;
+};
+
+/// Adds the lines for failures that a store of version 1 lacks.
 Result<void> write_memberships_of_failures(SqlDatabase& database) {
   std::list<OwnMembership> failures;
   std::unordered_map<std::int64_t, OwnMembership*> by_run;
@@ -108,8 +108,6 @@ Result<void> write_memberships_of_failures(SqlDatabase& database) {
   for (const OwnMembership& own : failures) members.push_back({own.sweep, &own.run});
   return write_memberships(database, std::move(members));
 }
-
-namespace {
 
 constexpr std::string_view kKind = "bubblesim results store";
 
@@ -246,24 +244,21 @@ Result<void> create_all(SqlDatabase& database) {
   return database.execute(sql);
 }
 
-Result<bool> has_table(SqlDatabase& database, std::string_view table) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto query,
-                             database.prepare(std::string(database.dialect().has_table)));
-  bool found = false;
-  const SqlParameters parameters{1, {table}};
-  BUBBLESIM_RETURN_IF_ERROR(
-      database.run(query, parameters, [&](std::size_t, const SqlRow&) { found = true; }));
-  return found;
+/// The first column of the answer to a query about one thing.
+Result<std::vector<std::string>> texts_of(SqlDatabase& database, std::string_view query,
+                                          std::string_view about) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto statement, database.prepare(std::string(query)));
+  std::vector<std::string> texts;
+  BUBBLESIM_RETURN_IF_ERROR(database.run(
+      statement, {1, {about}},
+      [&](std::size_t, const SqlRow& row) { texts.push_back(row.text(0)); }));
+  return texts;
 }
 
 Result<std::string> meta_value(SqlDatabase& database, std::string_view name) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto query,
-                             database.prepare("SELECT value FROM meta WHERE name = $1"));
-  std::string value;
-  const SqlParameters parameters{1, {name}};
-  BUBBLESIM_RETURN_IF_ERROR(database.run(
-      query, parameters, [&](std::size_t, const SqlRow& row) { value = row.text(0); }));
-  return value;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto values, texts_of(database, "SELECT value FROM meta WHERE name = $1", name));
+  return values.empty() ? std::string() : values.back();
 }
 
 /// The version found.
@@ -327,7 +322,9 @@ Result<void> create_or_check(SqlDatabase& database, StoreAccess access) {
   if (access == StoreAccess::kWrite && !lock.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(database.execute(lock));
   }
-  BUBBLESIM_ASSIGN_OR_RETURN(const bool there, has_table(database, "meta"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto tables,
+                             texts_of(database, database.dialect().has_table, "meta"));
+  const bool there = !tables.empty();
   if (!there && access == StoreAccess::kWrite) return create_all(database);
   if (!there) return fail(database.name(), {}, "is no results store: found no table meta");
   BUBBLESIM_ASSIGN_OR_RETURN(int version, check_version(database));
@@ -374,24 +371,13 @@ std::string insert_statement(const StoreTable& table) {
 }
 
 Result<std::vector<std::string>> columns_of(SqlDatabase& database, const std::string& table) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto query,
-                             database.prepare(std::string(database.dialect().columns_of)));
-  std::vector<std::string> names;
-  const SqlParameters parameters{1, {std::string_view(table)}};
-  BUBBLESIM_RETURN_IF_ERROR(database.run(query, parameters, [&](std::size_t, const SqlRow& row) {
-    names.push_back(row.text(0));
-  }));
-  return names;
+  return texts_of(database, database.dialect().columns_of, table);
 }
 
 Result<void> prepare_schema(SqlDatabase& database, StoreAccess access) {
   const bool write = access == StoreAccess::kWrite;
-  BUBBLESIM_RETURN_IF_ERROR(
-      database.begin(write ? SqlTransaction::kWrite : SqlTransaction::kRead));
-  auto result = create_or_check(database, access);
-  if (result) result = database.commit();
-  if (!result) database.roll_back();
-  return result;
+  return in_transaction(database, write ? SqlTransaction::kWrite : SqlTransaction::kRead,
+                        [&] { return create_or_check(database, access); });
 }
 
 }  // namespace bubblesim::store

@@ -37,9 +37,6 @@ struct Membership {
 [[nodiscard]] Result<void> write_memberships(SqlDatabase& database,
                                              std::vector<Membership> members);
 
-/// Adds the lines for failures that a store of version 1 lacks.
-[[nodiscard]] Result<void> write_memberships_of_failures(SqlDatabase& database);
-
 enum class StoreType : std::uint8_t { kRowId, kInteger, kNumber, kText, kBytes };
 
 struct StoreColumn {
