@@ -36,6 +36,18 @@ Result<store::RowFilter> filter_of(const ResultsArguments& arguments) {
 
 }  // namespace
 
+void add_row_filters(CLI::App& command, ResultsArguments& arguments) {
+  command.add_option("--policy", arguments.policies, "Only rows of these policies")
+      ->delimiter(',')->allow_extra_args(false);
+  command.add_option("--sweep", arguments.sweeps, "Only runs of these sweeps")
+      ->delimiter(',')->allow_extra_args(false);
+  command.add_option("--filler", arguments.fillers, "Only rows of these fillers")
+      ->delimiter(',')->allow_extra_args(false);
+  command.add_option("--set", arguments.settings,
+                     "Only runs in which the sweep set this, as /fillers/0/load=0.5 (JSON or "
+                     "text); all that are given must hold")->allow_extra_args(false);
+}
+
 Result<FilteredStore> open_filtered(const ResultsArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(store::RowFilter filter, filter_of(arguments));
   BUBBLESIM_ASSIGN_OR_RETURN(auto store,
@@ -92,6 +104,72 @@ std::string aligned(const std::vector<Line>& lines) {
 
 namespace {
 
+Result<std::size_t> export_to(std::ostream& out, store::ResultsStore& store,
+                              const store::RowFilter& filter, store::ExportFormat format) {
+  return store::export_rows(store, filter, format, [&](std::string_view text) -> Result<void> {
+    if (out << text) return {};
+    return fail("the rows could not be written");  // why is said by who owns the stream
+  });
+}
+
+Result<std::size_t> export_to_file(const std::string& path, store::ResultsStore& store,
+                                   const store::RowFilter& filter, store::ExportFormat format) {
+  BUBBLESIM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(path));
+  auto written = export_to(file.stream(), store, filter, format);
+  if (!written && file.stream()) return written;
+  BUBBLESIM_RETURN_IF_ERROR(file.finish());
+  return written;
+}
+
+ExitCode export_results(const ResultsArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto opened, open_filtered(arguments));
+  const bool json = arguments.json || arguments.format == "json" ||
+                    (arguments.format.empty() && arguments.output.ends_with(".json"));
+  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
+  const auto format = json ? store::ExportFormat::kJson : store::ExportFormat::kCsv;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto written,
+      arguments.output.empty()
+          ? export_to(std::cout, *opened.store, opened.filter, format)
+          : export_to_file(arguments.output, *opened.store, opened.filter, format));
+  if (written == 0) tell_of_no_rows(arguments);
+  return kExitOk;
+}
+
+ExitCode check_results(const ResultsArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
+                             store::open_store(arguments.store, store::StoreAccess::kRead));
+  BUBBLESIM_RETURN_IF_ERROR(store->check());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto done, store->done());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto failed, store->failed());
+  const std::size_t runs = done.size() + failed.size();
+  if (arguments.json) {
+    fmt::print("{}\n", compact_text(Json{{"runs", runs}, {"damaged", false}}));
+  } else {
+    fmt::print("{}: {} runs, no damage found\n", arguments.store, runs);
+  }
+  return kExitOk;
+}
+
+ExitCode merge_results(const ResultsArguments& arguments) {
+  ProgressLine progress;
+  const auto merged = store::merge_stores(
+      arguments.inputs, arguments.output, [&](std::uint64_t done, std::uint64_t all) {
+        progress.show(fmt::format("{} of {} runs merged", done, all));
+      });
+  progress.clear();
+  if (!merged) return tl::make_unexpected(merged.error());
+  if (arguments.json) {
+    fmt::print("{}\n", compact_text(Json{{"stores", arguments.inputs.size()},
+                                         {"runs", merged->runs},
+                                         {"stored", merged->stored}}));
+  } else {
+    fmt::print("{} stores, {} runs; {} new in {}\n", arguments.inputs.size(), merged->runs,
+               merged->stored, arguments.output);
+  }
+  return kExitOk;
+}
+
 using Arguments = std::shared_ptr<ResultsArguments>;
 
 constexpr const char* kNoStore = "found no STORE, expected bubblesim results STORE ...";
@@ -110,15 +188,7 @@ CLI::App* add_part(CLI::App& command, AppContext& context, const Arguments& argu
 }
 
 void add_filters(CLI::App& command, const Arguments& arguments) {
-  command.add_option("--policy", arguments->policies, "Only rows of these policies")
-      ->delimiter(',')->allow_extra_args(false);
-  command.add_option("--sweep", arguments->sweeps, "Only runs of these sweeps")
-      ->delimiter(',')->allow_extra_args(false);
-  command.add_option("--filler", arguments->fillers, "Only rows of these fillers")
-      ->delimiter(',')->allow_extra_args(false);
-  command.add_option("--set", arguments->settings,
-                     "Only runs in which the sweep set this, as /fillers/0/load=0.5 (JSON or "
-                     "text); all that are given must hold")->allow_extra_args(false);
+  add_row_filters(command, *arguments);
   command.add_option("--metric", arguments->metrics,
                      "Columns of OUTPUTS.md for list and compare (default: "
                      "training_normalised_fraction, filler_normalised_fraction, latency_p95_ms)")
@@ -185,73 +255,7 @@ constexpr const char* kResultsHelp =
     "defines each.\n"
     "Exit codes: 0 done; 2 a fault of the command line or of the store.";
 
-Result<std::size_t> export_to(std::ostream& out, store::ResultsStore& store,
-                              const store::RowFilter& filter, store::ExportFormat format) {
-  return store::export_rows(store, filter, format, [&](std::string_view text) -> Result<void> {
-    if (out << text) return {};
-    return fail("the rows could not be written");  // why is said by who owns the stream
-  });
-}
-
-Result<std::size_t> export_to_file(const std::string& path, store::ResultsStore& store,
-                                   const store::RowFilter& filter, store::ExportFormat format) {
-  BUBBLESIM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(path));
-  auto written = export_to(file.stream(), store, filter, format);
-  if (!written && file.stream()) return written;
-  BUBBLESIM_RETURN_IF_ERROR(file.finish());
-  return written;
-}
-
 }  // namespace
-
-ExitCode export_results(const ResultsArguments& arguments) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto opened, open_filtered(arguments));
-  const bool json = arguments.json || arguments.format == "json" ||
-                    (arguments.format.empty() && arguments.output.ends_with(".json"));
-  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
-  const auto format = json ? store::ExportFormat::kJson : store::ExportFormat::kCsv;
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      const auto written,
-      arguments.output.empty()
-          ? export_to(std::cout, *opened.store, opened.filter, format)
-          : export_to_file(arguments.output, *opened.store, opened.filter, format));
-  if (written == 0) tell_of_no_rows(arguments);
-  return kExitOk;
-}
-
-ExitCode check_results(const ResultsArguments& arguments) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
-                             store::open_store(arguments.store, store::StoreAccess::kRead));
-  BUBBLESIM_RETURN_IF_ERROR(store->check());
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto done, store->done());
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto failed, store->failed());
-  const std::size_t runs = done.size() + failed.size();
-  if (arguments.json) {
-    fmt::print("{}\n", compact_text(Json{{"runs", runs}, {"damaged", false}}));
-  } else {
-    fmt::print("{}: {} runs, no damage found\n", arguments.store, runs);
-  }
-  return kExitOk;
-}
-
-ExitCode merge_results(const ResultsArguments& arguments) {
-  ProgressLine progress;
-  const auto merged = store::merge_stores(
-      arguments.inputs, arguments.output, [&](std::uint64_t done, std::uint64_t all) {
-        progress.show(fmt::format("{} of {} runs merged", done, all));
-      });
-  progress.clear();
-  if (!merged) return tl::make_unexpected(merged.error());
-  if (arguments.json) {
-    fmt::print("{}\n", compact_text(Json{{"stores", arguments.inputs.size()},
-                                         {"runs", merged->runs},
-                                         {"stored", merged->stored}}));
-  } else {
-    fmt::print("{} stores, {} runs; {} new in {}\n", arguments.inputs.size(), merged->runs,
-               merged->stored, arguments.output);
-  }
-  return kExitOk;
-}
 
 void add_results_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ResultsArguments>();

@@ -37,6 +37,9 @@ struct FilteredStore {
   store::RowFilter filter;
 };
 
+/// Declares --policy, --sweep, --filler and --set.
+void add_row_filters(CLI::App& command, ResultsArguments& arguments);
+
 /// The store, opened to read, and the options' filter. Fault: the filter has a name that the store
 /// lacks.
 [[nodiscard]] Result<FilteredStore> open_filtered(const ResultsArguments& arguments);
@@ -45,9 +48,6 @@ struct FilteredStore {
 [[nodiscard]] ExitCode list_results(const ResultsArguments& arguments);
 [[nodiscard]] ExitCode show_result(const ResultsArguments& arguments);
 [[nodiscard]] ExitCode compare_results(const ResultsArguments& arguments);
-[[nodiscard]] ExitCode export_results(const ResultsArguments& arguments);
-[[nodiscard]] ExitCode check_results(const ResultsArguments& arguments);
-[[nodiscard]] ExitCode merge_results(const ResultsArguments& arguments);
 
 // `bubblesim results`: tables as text, for people and for programs.
 

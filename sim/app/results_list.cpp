@@ -260,10 +260,6 @@ Json record_json(const store::RunRecord& record) {
                         {"count", entry.count},
                         {"help", entry.help}});
   }
-  Json settings = Json::object();
-  for (const store::Setting& setting : record.run.settings) {
-    settings[setting.pointer] = Json::parse(setting.value, nullptr, false);
-  }
   Json config = Json::parse(record.run.config, nullptr, false);
   if (config.is_discarded()) config = record.run.config;
   Json rows = Json::array();
@@ -271,13 +267,7 @@ Json record_json(const store::RunRecord& record) {
   for (const observe::ResultRow& row : record.rows) {
     Json& object = rows.emplace_back(Json::object());
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      std::visit([&](const auto& value) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
-          object[std::string(columns[i].name)] = nullptr;
-        } else {
-          object[std::string(columns[i].name)] = value;
-        }
-      }, row.cells[i]);
+      object[std::string(columns[i].name)] = store::cell_json(row.cells[i]);
     }
   }
   return {{"key", record.run.key},
@@ -292,7 +282,7 @@ Json record_json(const store::RunRecord& record) {
           {"version", record.version},
           {"finished_unix_ns", record.finished_unix_ns},
           {"cpu_ns", to_ns(record.cpu)},
-          {"settings", std::move(settings)},
+          {"settings", store::settings_object(record.run.settings)},
           {"rows", std::move(rows)},
           {"counters", std::move(counters)},
           {"config", std::move(config)}};

@@ -109,6 +109,89 @@ struct Sweep {
   std::string store;
 };
 
+// ---- The answer of --dry-run: number of runs, time, memory.
+
+struct SweepForecast {
+  sweep::RunCost cost;
+  Duration a_run{};         ///< the store's mean if it has runs of the sweep, else measured
+  bool from_store = false;
+  std::size_t threads = 1;
+  Duration all{};
+  std::uint64_t memory = 0;  ///< bytes
+};
+
+constexpr Duration kMeasuring = std::chrono::seconds{5};
+
+double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+/// Measures some of the remaining runs.
+SweepForecast forecast(const sweep::RemainingRuns& left, const sweep::ExecuteOptions& options,
+                       const policy::Registry& policies) {
+  SweepForecast out;
+  if (left.runs.empty()) return out;
+  out.cost = sweep::measure_runs(left.runs, policies, options, kMeasuring);
+  out.from_store = left.timed > 0;
+  out.a_run = out.from_store ? left.cpu / static_cast<std::int64_t>(left.timed) : out.cost.run;
+  out.threads = std::min(options.threads, left.runs.size());
+  const auto rounds = static_cast<std::int64_t>(left.runs.size());
+  out.all = out.cost.load + out.a_run * rounds / static_cast<std::int64_t>(out.threads);
+  out.memory = out.cost.shared.value + out.threads * out.cost.run_bytes.value;
+  return out;
+}
+
+std::string forecast_text(const Sweep& sweep, const sweep::RemainingRuns& left,
+                          const SweepForecast& cast) {
+  std::string text = fmt::format("sweep {}: {} points, {} runs", sweep.config.name,
+                                 sweep.plan.points, sweep.plan.runs.size());
+  if (sweep.shard_runs.size() != sweep.plan.runs.size()) {
+    text += fmt::format(", {} of them in this shard", sweep.shard_runs.size());
+  }
+  if (sweep.plan.repeated > 0) {
+    text += fmt::format(" ({} more are equal to others)", sweep.plan.repeated);
+  }
+  text += fmt::format("\nin {}: {} done, {} failed; {} to do\n", sweep.store, left.done,
+                      left.failed, left.runs.size());
+  if (left.runs.empty()) return text;
+  const std::string measured = fmt::format("{} measured now", cast.cost.runs);
+  text += fmt::format("time:   about {} on {} threads: {:.3f} s a run ({}), "
+                      "{:.3f} s to load inputs\n",
+                      short_time(cast.all), cast.threads, to_seconds(cast.a_run),
+                      cast.from_store ? "mean of those in the store" : "mean of " + measured,
+                      to_seconds(cast.cost.load));
+  text += fmt::format("memory: about {:.0f} MB: {:.0f} MB shared and {:.0f} MB a thread ({})\n",
+                      megabytes(cast.memory), megabytes(cast.cost.shared.value),
+                      megabytes(cast.cost.run_bytes.value), measured);
+  if (!cast.cost.failure.empty()) {
+    text += fmt::format("a measured run failed: {}\n", cast.cost.failure);
+  }
+  return text;
+}
+
+std::string forecast_json(const Sweep& sweep, const sweep::RemainingRuns& left,
+                          const SweepForecast& cast) {
+  const Json json{{"event", "dry_run"},
+                  {"sweep", sweep.config.name},
+                  {"points", sweep.plan.points},
+                  {"runs", sweep.plan.runs.size()},
+                  {"in_shard", sweep.shard_runs.size()},
+                  {"repeated", sweep.plan.repeated},
+                  {"store", sweep.store},
+                  {"done", left.done},
+                  {"failed", left.failed},
+                  {"to_do", left.runs.size()},
+                  {"threads", cast.threads},
+                  {"run_s", to_seconds(cast.a_run)},
+                  {"run_s_from", cast.from_store ? "store" : "measured"},
+                  {"measured_runs", cast.cost.runs},
+                  {"load_s", to_seconds(cast.cost.load)},
+                  {"total_s", to_seconds(cast.all)},
+                  {"shared_bytes", cast.cost.shared.value},
+                  {"thread_bytes", cast.cost.run_bytes.value},
+                  {"memory_bytes", cast.memory},
+                  {"failure", cast.cost.failure.empty() ? Json(nullptr) : Json(cast.cost.failure)}};
+  return compact_text(json) + "\n";
+}
+
 // NAME.db in the current folder; shards of one sweep do not write one file.
 std::string default_store(const std::string& sweep, sweep::Shard shard) {
   std::string name = sweep;
@@ -165,11 +248,8 @@ ExitCode dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppC
   if (arguments.limit > 0 && arguments.limit < left.runs.size()) left.runs.resize(arguments.limit);
   const PolicyTimeout timeout(arguments.policy_bound, nullptr);
   const SweepForecast cast = forecast(left, sweep.options, context.policies);
-  const ForecastSubject subject{sweep.config.name,       sweep.store,
-                                sweep.plan.points,       sweep.plan.runs.size(),
-                                sweep.shard_runs.size(), sweep.plan.repeated};
-  const std::string text = arguments.json ? forecast_json(subject, left, cast)
-                                          : forecast_text(subject, left, cast);
+  const std::string text = arguments.json ? forecast_json(sweep, left, cast)
+                                          : forecast_text(sweep, left, cast);
   std::fputs(text.c_str(), stdout);
   return kExitOk;
 }

@@ -17,7 +17,9 @@
 #include "sim/app/shared/own_process.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/base/json.hpp"
+#include "sim/base/nearest.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/store/store_export.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -37,21 +39,13 @@ void print_event(const Json& json) {
   std::fflush(stdout);
 }
 
-Json settings_json(const std::vector<store::Setting>& settings) {
-  Json json = Json::object();
-  for (const store::Setting& setting : settings) {
-    json[setting.pointer] = Json::parse(setting.value, nullptr, false);
-  }
-  return json;
-}
-
 Json best_json(const sweep::BestSoFar& best) {
   if (!best.best()) return nullptr;
   const sweep::BestRun& run = *best.best();
   return {{"column", best.goal().column}, {"value", run.value},
           {"policy", run.policy},         {"policy_parameters", run.policy_parameters},
           {"filler", run.filler},         {"index", run.index},
-          {"settings", settings_json(run.settings)}};
+          {"settings", store::settings_object(run.settings)}};
 }
 
 Duration span_of(double seconds) {
@@ -93,11 +87,10 @@ void SweepDisplay::started(const store::PlannedRun& run) {
   in_flight_[run.index] = Clock::now();
 }
 
-void SweepDisplay::finished(const store::RunRecord& record, std::optional<Duration> took) {
+void SweepDisplay::finished(const store::RunRecord& record) {
   const std::scoped_lock lock(mutex_);
   if (const auto started = in_flight_.find(record.run.index); started != in_flight_.end()) {
-    const auto since = std::chrono::duration_cast<Duration>(Clock::now() - started->second);
-    in_runs_ += took.value_or(since);
+    in_runs_ += std::chrono::duration_cast<Duration>(Clock::now() - started->second);
     in_flight_.erase(started);
   }
   ++counts_.done;
@@ -118,7 +111,7 @@ void SweepDisplay::finished(const store::RunRecord& record, std::optional<Durati
 void SweepDisplay::print_run(const store::RunRecord& record) const {
   const bool failed = record.status == store::RunStatus::kFailed;
   Json json{{"event", "run"},          {"index", record.run.index},
-            {"key", record.run.key},   {"settings", settings_json(record.run.settings)},
+            {"key", record.run.key},   {"settings", store::settings_object(record.run.settings)},
             {"seed", record.run.seed}, {"status", failed ? "failed" : "done"},
             {"cpu_s", to_seconds(record.cpu)}};
   if (failed) json["reason"] = record.reason;
@@ -208,79 +201,6 @@ bool SweepDisplay::untrusted() const {
 
 namespace {
 
-constexpr Duration kMeasuring = std::chrono::seconds{5};
-
-double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
-
-}  // namespace
-
-SweepForecast forecast(const sweep::RemainingRuns& left, const sweep::ExecuteOptions& options,
-                       const policy::Registry& policies) {
-  SweepForecast out;
-  if (left.runs.empty()) return out;
-  out.cost = sweep::measure_runs(left.runs, policies, options, kMeasuring);
-  out.from_store = left.timed > 0;
-  out.a_run = out.from_store ? left.cpu / static_cast<std::int64_t>(left.timed) : out.cost.run;
-  out.threads = std::min(options.threads, left.runs.size());
-  const auto rounds = static_cast<std::int64_t>(left.runs.size());
-  out.all = out.cost.load + out.a_run * rounds / static_cast<std::int64_t>(out.threads);
-  out.memory = out.cost.shared.value + out.threads * out.cost.run_bytes.value;
-  return out;
-}
-
-std::string forecast_text(const ForecastSubject& subject, const sweep::RemainingRuns& left,
-                          const SweepForecast& cast) {
-  std::string text = fmt::format("sweep {}: {} points, {} runs", subject.sweep, subject.points,
-                                 subject.runs);
-  if (subject.in_shard != subject.runs) {
-    text += fmt::format(", {} of them in this shard", subject.in_shard);
-  }
-  if (subject.repeated > 0) text += fmt::format(" ({} more are equal to others)", subject.repeated);
-  text += fmt::format("\nin {}: {} done, {} failed; {} to do\n", subject.store, left.done,
-                      left.failed, left.runs.size());
-  if (left.runs.empty()) return text;
-  const std::string measured = fmt::format("{} measured now", cast.cost.runs);
-  text += fmt::format("time:   about {} on {} threads: {:.3f} s a run ({}), "
-                      "{:.3f} s to load inputs\n",
-                      short_time(cast.all), cast.threads, to_seconds(cast.a_run),
-                      cast.from_store ? "mean of those in the store" : "mean of " + measured,
-                      to_seconds(cast.cost.load));
-  text += fmt::format("memory: about {:.0f} MB: {:.0f} MB shared and {:.0f} MB a thread ({})\n",
-                      megabytes(cast.memory), megabytes(cast.cost.shared.value),
-                      megabytes(cast.cost.run_bytes.value), measured);
-  if (!cast.cost.failure.empty()) {
-    text += fmt::format("a measured run failed: {}\n", cast.cost.failure);
-  }
-  return text;
-}
-
-std::string forecast_json(const ForecastSubject& subject, const sweep::RemainingRuns& left,
-                          const SweepForecast& cast) {
-  const Json json{{"event", "dry_run"},
-                  {"sweep", subject.sweep},
-                  {"points", subject.points},
-                  {"runs", subject.runs},
-                  {"in_shard", subject.in_shard},
-                  {"repeated", subject.repeated},
-                  {"store", subject.store},
-                  {"done", left.done},
-                  {"failed", left.failed},
-                  {"to_do", left.runs.size()},
-                  {"threads", cast.threads},
-                  {"run_s", to_seconds(cast.a_run)},
-                  {"run_s_from", cast.from_store ? "store" : "measured"},
-                  {"measured_runs", cast.cost.runs},
-                  {"load_s", to_seconds(cast.cost.load)},
-                  {"total_s", to_seconds(cast.all)},
-                  {"shared_bytes", cast.cost.shared.value},
-                  {"thread_bytes", cast.cost.run_bytes.value},
-                  {"memory_bytes", cast.memory},
-                  {"failure", cast.cost.failure.empty() ? Json(nullptr) : Json(cast.cost.failure)}};
-  return compact_text(json) + "\n";
-}
-
-namespace {
-
 std::optional<std::uint32_t> number_in(const char* variable) {
   const char* text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
@@ -364,6 +284,22 @@ std::size_t usual_threads() {
 namespace {
 
 constexpr auto kSweepTick = std::chrono::milliseconds{50};
+
+/// Ends the display and stores finished runs, for a process that ends amid runs.
+void keep_finished(sweep::RecordWriter& writer, SweepDisplay& display) {
+  display.clear();
+  if (auto stored = writer.finish(); !stored) report_fault(stored.error());
+}
+
+/// Finished runs are stored, runs in flight are dropped. `journal` may be null.
+[[noreturn]] void leave_sweep(sweep::RecordWriter& writer, SweepDisplay& display,
+                              const sweep::RunJournal* journal) {
+  keep_finished(writer, display);
+  std::fputs("bubblesim: stopped at once; what was finished is stored\n", stderr);
+  std::fflush(nullptr);
+  if (journal != nullptr) journal->remove();
+  std::_Exit(kExitInterrupted);  // other threads are amid runs
+}
 
 /// A sweep on the threads of this process.
 class LocalSweep {
@@ -458,20 +394,6 @@ Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs, const sweep::Dea
   display.clear();
   const std::size_t all = runs.none.size() + runs.with_others.size() + runs.alone.size();
   return display.counts().done >= all ? SweepEnd::kAllDone : SweepEnd::kStopped;
-}
-
-void keep_finished(sweep::RecordWriter& writer, SweepDisplay& display) {
-  display.clear();
-  if (auto stored = writer.finish(); !stored) report_fault(stored.error());
-}
-
-void leave_sweep(sweep::RecordWriter& writer, SweepDisplay& display,
-                 const sweep::RunJournal* journal) {
-  keep_finished(writer, display);
-  std::fputs("bubblesim: stopped at once; what was finished is stored\n", stderr);
-  std::fflush(nullptr);
-  if (journal != nullptr) journal->remove();
-  std::_Exit(kExitInterrupted);  // other threads are amid runs
 }
 
 }  // namespace bubblesim::app

@@ -43,8 +43,7 @@ class SweepDisplay {
   SweepDisplay(SweepCounts counts, sweep::BestSoFar best, SweepOutput output);
 
   void started(const store::PlannedRun& run);
-  /// `took`: wall time, if known better than from started().
-  void finished(const store::RunRecord& record, std::optional<Duration> took = std::nullopt);
+  void finished(const store::RunRecord& record);
   /// Rewrites the line, or prints one; a few times a second at most.
   void show(bool stopping);
   /// Removes the line.
@@ -86,39 +85,6 @@ class SweepDisplay {
 /// most.
 [[nodiscard]] std::string best_text(const sweep::BestSoFar& best);
 
-// The answer of `bubblesim sweep --dry-run`: number of runs, time, memory.
-
-struct SweepForecast {
-  sweep::RunCost cost;
-  Duration a_run{};         ///< the store's mean if it has runs of the sweep, else measured
-  bool from_store = false;
-  std::size_t threads = 1;
-  Duration all{};
-  std::uint64_t memory = 0;  ///< bytes
-};
-
-/// Measures some of the remaining runs.
-[[nodiscard]] SweepForecast forecast(const sweep::RemainingRuns& left,
-                                     const sweep::ExecuteOptions& options,
-                                     const policy::Registry& policies);
-
-struct ForecastSubject {
-  std::string sweep;
-  std::string store;
-  std::size_t points = 0;
-  std::size_t runs = 0;
-  std::size_t in_shard = 0;
-  std::size_t repeated = 0;
-};
-
-[[nodiscard]] std::string forecast_text(const ForecastSubject& subject,
-                                        const sweep::RemainingRuns& left,
-                                        const SweepForecast& cast);
-/// One line.
-[[nodiscard]] std::string forecast_json(const ForecastSubject& subject,
-                                        const sweep::RemainingRuns& left,
-                                        const SweepForecast& cast);
-
 // Does a sweep's runs on the threads of this process.
 
 // This process's share of a sweep, and its threads: from the command line and Slurm's environment.
@@ -154,13 +120,5 @@ struct SweepEndings {
                                               store::ResultsStore& store,
                                               std::unique_ptr<sweep::RunJournal> journal,
                                               SweepDisplay& display, const SweepEndings& endings);
-
-/// Ends the display and stores finished runs, for a process that ends amid runs.
-void keep_finished(sweep::RecordWriter& writer, SweepDisplay& display);
-
-/// Ends the process with 130 amid runs: finished runs are stored, runs in flight are dropped.
-/// `journal` may be null.
-[[noreturn]] void leave_sweep(sweep::RecordWriter& writer, SweepDisplay& display,
-                              const sweep::RunJournal* journal);
 
 }  // namespace bubblesim::app

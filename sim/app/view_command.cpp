@@ -381,19 +381,6 @@ constexpr const char* kReportHelp =
     "The same store and options give the same bytes.\n"
     "Exit codes: 0 done; 2 a fault of the command line, of the store, or of what a timeline needs.";
 
-void add_filters(CLI::App& command, ReportArguments& arguments) {
-  ResultsArguments& results = arguments.results;
-  command.add_option("--policy", results.policies, "Only rows of these policies")
-      ->delimiter(',')->allow_extra_args(false);
-  command.add_option("--sweep", results.sweeps, "Only runs of these sweeps")
-      ->delimiter(',')->allow_extra_args(false);
-  command.add_option("--filler", results.fillers, "Only rows of these fillers")
-      ->delimiter(',')->allow_extra_args(false);
-  command.add_option("--set", results.settings,
-                     "Only runs in which the sweep set this, as /fillers/0/load=0.5 (JSON or "
-                     "text); all that are given must hold")->allow_extra_args(false);
-}
-
 }  // namespace
 
 ExitCode report_store(const std::string& store, const std::string& output, AppContext& context) {
@@ -412,7 +399,7 @@ void add_report_command(CLI::App& parser, AppContext& context) {
                       "File to write, in one piece; what is there is replaced")
       ->capture_default_str();
   command->add_option("--title", arguments->title, "Of the page (default: names of its sweeps)");
-  add_filters(*command, *arguments);
+  add_row_filters(*command, arguments->results);
   command->add_option("--baseline", arguments->results.baseline,
                       "The policy to compare with (default: the first of each sweep)");
   command->add_option("--confidence", arguments->results.confidence,

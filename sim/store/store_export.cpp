@@ -53,11 +53,7 @@ std::string csv_line(const StoredRow& row, const std::vector<std::string>& point
 std::string json_line(const StoredRow& row) {
   Json line = {{"key", row.key},     {"sweep", row.sweep}, {"index", row.index},
                {"point", row.point}, {"seed", row.seed},   {"repetition", row.repetition}};
-  Json& settings = line["settings"] = Json::object();
-  for (const Setting& setting : row.settings) {
-    Json value = Json::parse(setting.value, nullptr, false);
-    settings[setting.pointer] = value.is_discarded() ? Json(setting.value) : std::move(value);
-  }
+  line["settings"] = settings_object(row.settings);
   const auto columns = observe::result_columns();
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == "seed") continue;  // above, without sign
@@ -80,6 +76,15 @@ Json cell_json(const observe::Cell& cell) {
   if (const auto* number = std::get_if<double>(&cell)) return *number;
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   return nullptr;
+}
+
+Json settings_object(const std::vector<Setting>& settings) {
+  Json object = Json::object();
+  for (const Setting& setting : settings) {
+    Json value = Json::parse(setting.value, nullptr, false);
+    object[setting.pointer] = value.is_discarded() ? Json(setting.value) : std::move(value);
+  }
+  return object;
 }
 
 std::string setting_text(const std::string& json) {

@@ -33,6 +33,9 @@ using TextSink = std::function<Result<void>(std::string_view)>;
 /// A cell as in JSON; null without a value.
 [[nodiscard]] Json cell_json(const observe::Cell& cell);
 
+/// Values by pointer.
+[[nodiscard]] Json settings_object(const std::vector<Setting>& settings);
+
 /// A setting's value for people: texts without quotes, other values as JSON.
 [[nodiscard]] std::string setting_text(const std::string& json);
 

@@ -176,8 +176,6 @@ void add_cluster_option(CLI::App& command, JobArguments& job);
 [[nodiscard]] CheckedResult<run::LoadedTrace> load_job(const JobArguments& job,
                                                        const AppContext& context);
 
-struct AppContext;
-
 void add_commands(CLI::App& parser, AppContext& context);
 
 }  // namespace bubblesim::app
