@@ -76,12 +76,6 @@ Json result_json(const TrialResult& result) {
           {"overloaded", result.overloaded}};
 }
 
-Json results_json(const std::vector<TrialResult>& results) {
-  Json list = Json::array();
-  for (const TrialResult& result : results) list.push_back(result_json(result));
-  return list;
-}
-
 Json places_json(const Proposal& proposal) {
   Json places = Json::object();
   for (const auto& [pointer, value] : proposal.places) {
@@ -111,23 +105,15 @@ Json tried_json(const Tried& tried, const Limits& limits) {
 }
 
 Json list_of(const std::vector<Tried>& all, const Limits& limits) {
-  Json list = Json::array();
-  for (const Tried& tried : all) list.push_back(tried_json(tried, limits));
-  return list;
+  return list_json(all, [&](const Tried& tried) { return tried_json(tried, limits); });
 }
 
 Json maybe(const std::optional<Tried>& tried, const Limits& limits) {
   return tried ? tried_json(*tried, limits) : Json(nullptr);
 }
 
-Json shares_json(const std::vector<CauseShare>& causes) {
-  Json list = Json::array();
-  for (const CauseShare& cause : causes) {
-    list.push_back({{"cause", cause.cause},
-                    {"share", cause.share},
-                    {"filled", cause.filled}});
-  }
-  return list;
+Json share_json(const CauseShare& cause) {
+  return {{"cause", cause.cause}, {"share", cause.share}, {"filled", cause.filled}};
 }
 
 Json alone_json(const Advice& advice) {
@@ -139,7 +125,7 @@ Json alone_json(const Advice& advice) {
           {"gpus_simulated", alone.gpus},
           {"iteration_ns", to_ns(alone.iteration)},
           {"bubble_share", alone.bubble},
-          {"causes", shares_json(alone.causes)},
+          {"causes", list_json(alone.causes, share_json)},
           {"filler_own_requests_per_s", std::move(own)}};
 }
 
@@ -147,56 +133,41 @@ Json confirmation_json(const Found& found) {
   const Confirmation& confirmed = found.confirmed;
   const TrialResult mean =
       found.best ? mean_over_seeds(found.best->result, confirmed) : TrialResult{};
-  return {{"seeds", results_json(confirmed.seeds)},
+  return {{"seeds", list_json(confirmed.seeds, result_json)},
           {"random", confirmed.random},
-          {"longer_windows", results_json(confirmed.windows)},
+          {"longer_windows", list_json(confirmed.windows, result_json)},
           {"mean_gpus_worth", mean.gain},
           {"mean_requests_per_s", mean.requests_per_s},
           {"broke", confirmed.broke},
           {"expected_break_rate", break_rate(confirmed)},
-          {"training_slower_5_percent", results_json(confirmed.slower)},
-          {"training_faster_5_percent", results_json(confirmed.faster)}};
+          {"training_slower_5_percent", list_json(confirmed.slower, result_json)},
+          {"training_faster_5_percent", list_json(confirmed.faster, result_json)}};
 }
 
-Json errors_json(const std::vector<KnownError>& errors) {
-  Json list = Json::array();
-  for (const KnownError& error : errors) {
-    list.push_back({{"device", error.device},
-                    {"here", error.same_device},
-                    {"figure", error.figure},
-                    {"error_percent", error.error_percent},
-                    {"table", error.source}});
-  }
-  return list;
+Json error_json(const KnownError& error) {
+  return {{"device", error.device},
+          {"here", error.same_device},
+          {"figure", error.figure},
+          {"error_percent", error.error_percent},
+          {"table", error.source}};
 }
 
-Json practice_json(const Advice& advice, const std::string& config) {
-  Json list = Json::array();
-  for (const Practice& practice : practice_of(advice, config)) {
-    list.push_back({{"step", practice.word},
-                    {"command", practice.command.empty() ? Json(nullptr) : Json(practice.command)},
-                    {"note", practice.note}});
-  }
-  return list;
+Json practice_json(const Practice& practice) {
+  return {{"step", practice.word},
+          {"command", practice.command.empty() ? Json(nullptr) : Json(practice.command)},
+          {"note", practice.note}};
 }
 
-Json parts_json(const Advice& advice, const std::string& config) {
-  Json list = Json::array();
-  for (const AnswerPart& part : answer_parts(advice, config)) {
-    Json lines = Json::array();
-    for (const AnswerLine& line : part.lines) lines.push_back(Json::array({line.word, line.text}));
-    list.push_back({{"title", part.title}, {"lines", std::move(lines)}});
-  }
-  return list;
+Json part_json(const AnswerPart& part) {
+  return {{"title", part.title}, {"lines", list_json(part.lines, [](const AnswerLine& line) {
+                                    return Json::array({line.word, line.text});
+                                  })}};
 }
 
 Json looser_json(const Advice& advice) {
-  Json list = Json::array();
-  for (const Looser& looser : advice.found.looser) {
-    list.push_back({{"limit", looser.limit},
-                    {"setting", tried_json(looser.tried, advice.question.limits)}});
-  }
-  return list;
+  return list_json(advice.found.looser, [&](const Looser& looser) -> Json {
+    return {{"limit", looser.limit}, {"setting", tried_json(looser.tried, advice.question.limits)}};
+  });
 }
 
 Json effort_json(const Advice& advice) {
@@ -224,20 +195,20 @@ Json advice_json(const Advice& advice, const std::string& config) {
           {"bounds", list_of(found.bounds, limits)},
           {"recommended", maybe(found.best, limits)},
           {"confirmed", confirmation_json(found)},
-          {"measured_errors", errors_json(advice.errors)},
+          {"measured_errors", list_json(advice.errors, error_json)},
           {"runner_up", maybe(found.runner_up, limits)},
           {"least_beyond_limits", maybe(found.least, limits)},
           {"would_need", found.least ? Json(needed_limits(found.least->result, limits))
                                      : Json(nullptr)},
           {"gains_gpus", balance.gains},
           {"costs_gpus", balance.costs},
-          {"unfilled", shares_json(advice.unfilled)},
+          {"unfilled", list_json(advice.unfilled, share_json)},
           {"with_looser_limits", looser_json(advice)},
           {"out_of_reach", list_of(found.out_of_reach, limits)},
           {"with_memory",
            advice.with_memory ? result_json(*advice.with_memory) : Json(nullptr)},
-          {"practice", practice_json(advice, config)},
-          {"text", parts_json(advice, config)},
+          {"practice", list_json(practice_of(advice, config), practice_json)},
+          {"text", list_json(answer_parts(advice, config), part_json)},
           {"search", effort_json(advice)},
           {"tried", list_of(found.all, limits)}};
 }

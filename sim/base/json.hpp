@@ -17,4 +17,12 @@ namespace bubblesim {
 /// `json` on lines, `indent` spaces a level; bytes that are not UTF-8 as above.
 [[nodiscard]] std::string indented_text(const Json& json, int indent);
 
+/// A list of what `make` makes of each item.
+template <class Items, class Make>
+[[nodiscard]] Json list_json(const Items& items, const Make& make) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(make(item));
+  return list;
+}
+
 }  // namespace bubblesim

@@ -41,6 +41,22 @@ void declare_schema_key(json_detail::ObjectState& root) {
                          "found " + json_detail::describe(*node) + "; expected text");
 }
 
+// What is no object is a fault.
+std::shared_ptr<json_detail::ObjectState> top_state(const json_detail::Tree& tree,
+                                                    const json_detail::Node& node,
+                                                    std::string pointer, Errors& errors) {
+  auto state = std::make_shared<json_detail::ObjectState>();
+  state->tree = &tree;
+  state->errors = &errors;
+  state->pointer = std::move(pointer);
+  state->object = std::get_if<json_detail::Object>(&node.value);
+  if (state->object == nullptr) {
+    json_detail::add_fault(errors, tree.file, state->pointer,
+                           "found " + json_detail::describe(node) + "; expected an object");
+  }
+  return state;
+}
+
 void report_duplicates(const json_detail::Tree& tree, Errors& errors) {
   for (const Error& duplicate : tree.duplicate_keys) {
     json_detail::add_fault(errors, duplicate.file, duplicate.place, duplicate.message);
@@ -71,15 +87,7 @@ void JsonDocument::record(ReadRecorder& recorder) { tree_->recorder = &recorder;
 
 ObjectReader JsonDocument::root(Errors& errors) const {
   report_duplicates(*tree_, errors);
-  auto state = std::make_shared<json_detail::ObjectState>();
-  state->tree = tree_.get();
-  state->errors = &errors;
-  state->object = std::get_if<json_detail::Object>(&tree_->root.value);
-  if (state->object == nullptr) {
-    json_detail::add_fault(errors, tree_->file, {},
-                           "found " + json_detail::describe(tree_->root) +
-                               "; expected an object");
-  }
+  auto state = top_state(*tree_, tree_->root, {}, errors);
   declare_schema_key(*state);
   return ObjectReader(std::move(state));
 }
@@ -90,18 +98,8 @@ std::vector<ObjectReader> JsonDocument::roots(Errors& errors) const {
   report_duplicates(*tree_, errors);
   std::vector<ObjectReader> out;
   for (std::size_t i = 0; i < list->size(); ++i) {
-    auto state = std::make_shared<json_detail::ObjectState>();
-    state->tree = tree_.get();
-    state->errors = &errors;
-    state->pointer = "/" + std::to_string(i);
-    state->object = std::get_if<json_detail::Object>(&(*list)[i].value);
-    if (state->object != nullptr) {
-      out.push_back(ObjectReader(std::move(state)));
-      continue;
-    }
-    json_detail::add_fault(errors, tree_->file, state->pointer,
-                           "found " + json_detail::describe((*list)[i]) +
-                               "; expected an object");
+    auto state = top_state(*tree_, (*list)[i], "/" + std::to_string(i), errors);
+    if (state->object != nullptr) out.push_back(ObjectReader(std::move(state)));
   }
   return out;
 }

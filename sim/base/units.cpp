@@ -71,19 +71,10 @@ std::vector<std::string_view> names_of(const Kind& kind) {
   return names;
 }
 
-std::string allowed_units(const Kind& kind) {
-  std::string out = "units: ";
-  for (const Unit& unit : kind.units) {
-    if (&unit != &kind.units.front()) out += ", ";
-    out += unit.name;
-  }
-  return out;
-}
-
 tl::unexpected<Error> refuse(const Kind& kind, std::string_view text, std::string_view why) {
   return fail("found " + quote_found(text) + ": " + std::string(why) + "; expected " +
-              std::string(kind.name) + " such as \"" + std::string(kind.example) + "\" (" +
-              allowed_units(kind) + ")");
+              std::string(kind.name) + " such as \"" + std::string(kind.example) +
+              "\" (units: " + list_names(names_of(kind)) + ")");
 }
 
 // "12.50ms": digits "12", fraction "5" (no zeros at its end), number "12.50", unit of "ms".

@@ -97,24 +97,15 @@ std::size_t letter_count(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
 }
 
-std::string escape_but_lines(std::string_view text) {
-  const std::size_t end = text.find('\n');
-  std::string out = escape_controls(text.substr(0, end));
-  for (std::size_t at = end; at != std::string_view::npos;) {
-    const std::size_t next = text.find('\n', at + 1);
-    out += '\n' + escape_controls(text.substr(at + 1, next - at - 1));
-    at = next;
-  }
-  return out;
-}
+namespace {
 
-std::string escape_controls(std::string_view text) {
+std::string escaped_but(std::string_view kept, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;
   out.reserve(text.size());
   for (const char letter : text) {
     const auto byte = static_cast<unsigned char>(letter);
-    if (byte < 0x20 || byte == 0x7F) {
+    if ((byte < 0x20 || byte == 0x7F) && kept.find(letter) == kept.npos) {
       out += {'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
     } else {
       out += letter;
@@ -122,5 +113,11 @@ std::string escape_controls(std::string_view text) {
   }
   return out;
 }
+
+}  // namespace
+
+std::string escape_but_lines(std::string_view text) { return escaped_but("\n", text); }
+
+std::string escape_controls(std::string_view text) { return escaped_but("", text); }
 
 }  // namespace bubblesim

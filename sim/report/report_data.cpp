@@ -403,18 +403,11 @@ void add_curves_along(const ReportData& data, std::uint32_t filler, std::uint32_
   }
 }
 
-void add_fronts(ReportData& data) {
-  for (std::uint32_t sweep = 0; sweep < data.sweeps.size(); ++sweep) {
-    for (const auto& [filler, points] : by_filler(data, sweep)) {
-      add_fronts_of(data, filler, points, data.sweeps[sweep]);
-    }
-  }
-}
-
-void add_curves(ReportData& data) {
+void add_fronts_and_curves(ReportData& data) {
   for (std::uint32_t index = 0; index < data.sweeps.size(); ++index) {
     ReportSweep& sweep = data.sweeps[index];
     for (const auto& [filler, points] : by_filler(data, index)) {
+      add_fronts_of(data, filler, points, sweep);
       for (std::uint32_t axis = 0; axis < sweep.axes.size(); ++axis) {
         if (!sweep.axes[axis].numbers.empty()) add_curves_along(data, filler, axis, points, sweep);
       }
@@ -431,26 +424,19 @@ const std::vector<std::string>& compared_metrics() {
   return names;
 }
 
-bool has_points_of(const ReportData& data, std::uint32_t sweep) {
-  for (const ReportPoint& point : data.points) {
-    if (point.sweep == sweep) return true;
-  }
-  return false;
-}
-
 /// Every set of parameters would be a policy of its own.
 bool varies_policies(const ReportSweep& sweep) {
-  for (const ReportAxis& axis : sweep.axes) {
-    if (!swept_parameter({axis.pointer, {}}).empty()) return true;
-  }
-  return false;
+  return std::ranges::any_of(sweep.axes, [](const ReportAxis& axis) {
+    return !swept_parameter({axis.pointer, {}}).empty();
+  });
 }
 
 Result<void> add_comparisons(store::ResultsStore& store, const ReportOptions& options,
                              ReportData& data) {
   for (std::uint32_t index = 0; index < data.sweeps.size(); ++index) {
     ReportSweep& sweep = data.sweeps[index];
-    if (!has_points_of(data, index) || varies_policies(sweep)) continue;
+    const auto is_own = [&](const ReportPoint& point) { return point.sweep == index; };
+    if (std::ranges::none_of(data.points, is_own) || varies_policies(sweep)) continue;
     store::CompareOptions compare;
     compare.metrics = compared_metrics();
     compare.baseline = options.baseline;
@@ -510,8 +496,7 @@ Result<ReportData> collect_report(store::ResultsStore& store, const ReportOption
   }
   if (data.title.empty()) data.title = "Results: none";
   add_points(source, data);
-  add_fronts(data);
-  add_curves(data);
+  add_fronts_and_curves(data);
   BUBBLESIM_RETURN_IF_ERROR(add_comparisons(store, options, data));
   return data;
 }

@@ -39,11 +39,9 @@ Json number(double value) {
 Json number(const std::optional<double>& value) { return value ? number(*value) : Json(); }
 
 Json settings_json(const std::vector<store::Setting>& settings) {
-  Json all = Json::array();
-  for (const store::Setting& setting : settings) {
-    all.push_back({setting.pointer, store::setting_text(setting.value)});
-  }
-  return all;
+  return list_json(settings, [](const store::Setting& setting) -> Json {
+    return {setting.pointer, store::setting_text(setting.value)};
+  });
 }
 
 /// [mean, half width, seeds, lower bounds, overloaded], the mean alone for one seed that is exact.
@@ -55,8 +53,6 @@ Json value_json(const ReportValue& value) {
 }
 
 Json point_json(const ReportPoint& point) {
-  Json figures = Json::array();
-  for (const ReportValue& value : point.figures) figures.push_back(value_json(value));
   Json by_run = Json::array();
   for (const auto& run : point.by_run) {
     if (point.by_run.size() < 2) break;
@@ -64,7 +60,7 @@ Json point_json(const ReportPoint& point) {
     for (const auto& value : run) values.push_back(number(value));
   }
   return Json::array({point.sweep, point.policy, point.filler, point.values, point.runs,
-                      std::move(figures), std::move(by_run), point.losses});
+                      list_json(point.figures, value_json), std::move(by_run), point.losses});
 }
 
 Json run_json(const ReportRun& run) {
@@ -98,32 +94,24 @@ Json comparison_json(const ReportComparison& comparison) {
 }
 
 Json sweep_json(const ReportSweep& sweep) {
-  Json axes = Json::array();
-  for (const ReportAxis& axis : sweep.axes) axes.push_back(axis_json(axis));
   Json labels = Json::array();
   for (const auto& [policy, label] : sweep.labels) labels.push_back(Json::array({policy, label}));
-  Json fronts = Json::array();
-  for (const ReportFront& front : sweep.fronts) {
-    fronts.push_back(Json::array({front.filler, front.trade, front.choices, front.points}));
-  }
-  Json curves = Json::array();
-  for (const ReportCurve& curve : sweep.curves) {
-    curves.push_back(Json::array({curve.filler, curve.policy, curve.axis, curve.points}));
-  }
-  Json comparisons = Json::array();
-  for (const ReportComparison& line : sweep.comparisons) {
-    comparisons.push_back(comparison_json(line));
-  }
+  Json fronts = list_json(sweep.fronts, [](const ReportFront& front) {
+    return Json::array({front.filler, front.trade, front.choices, front.points});
+  });
+  Json curves = list_json(sweep.curves, [](const ReportCurve& curve) {
+    return Json::array({curve.filler, curve.policy, curve.axis, curve.points});
+  });
   Json base = Json::parse(sweep.base_config, nullptr, false);
   if (base.is_discarded()) base = sweep.base_config;
   return {{"name", sweep.name},
-          {"axes", std::move(axes)},
+          {"axes", list_json(sweep.axes, axis_json)},
           {"labels", std::move(labels)},
           {"fronts", std::move(fronts)},
           {"frontsLeftOut", sweep.fronts_left_out},
           {"curves", std::move(curves)},
           {"baseline", sweep.baseline},
-          {"comparisons", std::move(comparisons)},
+          {"comparisons", list_json(sweep.comparisons, comparison_json)},
           {"comparisonsLeftOut", sweep.comparisons_left_out},
           {"done", sweep.done},
           {"failed", sweep.failed},
@@ -172,13 +160,6 @@ Json failure_json(const ReportFailure& failure) {
           {"host", failure.host},
           {"version", failure.version},
           {"finished", failure.finished_unix_ns / 1'000'000'000}};
-}
-
-template <class Items, class Make>
-Json list_json(const Items& items, Make make) {
-  Json all = Json::array();
-  for (const auto& item : items) all.push_back(make(item));
-  return all;
 }
 
 }  // namespace

@@ -124,8 +124,7 @@ class InputCache::Shelf {
 };
 
 InputCache::InputCache(std::string device_folder, std::size_t bytes_kept)
-    : device_folder_(std::move(device_folder)), bytes_kept_(bytes_kept),
-      use_(std::make_unique<Use>(bytes_kept)),
+    : device_folder_(std::move(device_folder)), use_(std::make_unique<Use>(bytes_kept)),
       trainings_(std::make_unique<Shelf<run::TrainingInputs>>()),
       fillers_(std::make_unique<Shelf<run::FillerInputs>>()) {}
 

@@ -52,7 +52,6 @@ class InputCache {
   struct Use;
 
   std::string device_folder_;
-  std::size_t bytes_kept_;
   std::unique_ptr<Use> use_;
   std::unique_ptr<Shelf<run::TrainingInputs>> trainings_;
   std::unique_ptr<Shelf<run::FillerInputs>> fillers_;
