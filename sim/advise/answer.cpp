@@ -296,15 +296,11 @@ class Answerer {
     return result.fillers.front();
   }
 
-  static Duration alone_part(Duration span) {
-    return Duration{std::llround(static_cast<double>(span.count()) * kAlonePart)};
-  }
-
   static void shorten(Json& config, const run::RunConfig& given) {
     if (!given.duration) return;
     config.erase("precision");
-    config["duration"] = format_duration(alone_part(*given.duration));
-    config["warmup"] = format_duration(alone_part(given.warmup));
+    config["duration"] = format_duration(scale(*given.duration, kAlonePart));
+    config["warmup"] = format_duration(scale(given.warmup, kAlonePart));
   }
 
   /// Bubbles of whole iterations: those of a window that ends inside one depend on where it does.
@@ -313,9 +309,10 @@ class Answerer {
     run::RunConfig& config = loaded.config;
     if (!config.duration || alone.iteration <= Duration{}) return {};
     config.precision.reset();
-    config.warmup = alone_part(config.warmup);
+    config.warmup = scale(config.warmup, kAlonePart);
     const std::int64_t whole = std::max<std::int64_t>(
-        kLeastIterations, (alone_part(*config.duration) - config.warmup) / alone.iteration);
+        kLeastIterations,
+        (scale(*config.duration, kAlonePart) - config.warmup) / alone.iteration);
     config.duration = config.warmup + whole * alone.iteration;
     run::RunScenario job;
     job.gpus.threads = options_.threads;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
 #include <sstream>
@@ -126,8 +125,7 @@ std::vector<policy::SystemFeature> read_features(const std::vector<std::string>&
 
 Limits with_latencies_scaled(Limits limits, double part) {
   for (std::optional<Duration>* latency : {&limits.p95, &limits.slo.ttft, &limits.slo.tpot}) {
-    if (!*latency) continue;
-    *latency = Duration{std::llround(static_cast<double>((*latency)->count()) * part)};
+    if (*latency) *latency = scale(**latency, part);
   }
   return limits;
 }

@@ -127,10 +127,7 @@ class Searcher {
   void shorten(double cut, Duration least) {
     const Duration asked = log_.length();
     least = std::min(asked, least);
-    const auto shorter = [cut](Duration span) {
-      return Duration{std::llround(static_cast<double>(span.count()) * cut)};
-    };
-    const Duration length = std::min(in_milliseconds(std::max(shorter(asked), least)), asked);
+    const Duration length = std::min(in_milliseconds(std::max(scale(asked, cut), least)), asked);
     // A trial of the asked length counts as the asked one, which has the asked warm-up.
     if (length == asked) return;
     log_.shorten(length, std::max(1.0, kFullTrials / kConfirmingTrials * cut * to_seconds(asked) /

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 #include <utility>
 
@@ -13,10 +12,6 @@ constexpr double kLongEnough = 1.0 / 3;  // of the searched length, for a compar
 constexpr std::size_t kAtOnce = 16;      // trials before the budget is looked at again
 constexpr double kLatencyMargin = 20;    // times that of training
 constexpr int kWarmupPart = 4;           // of a shortened trial, one so-manieth warms up
-
-Duration part_of(Duration span, double part) {
-  return Duration{std::llround(static_cast<double>(span.count()) * part)};
-}
 
 std::string text_of(const Trial& trial) {
   return proposal_text(trial.proposal) + " " + std::to_string(trial.length.count()) + " " +
@@ -56,7 +51,7 @@ void TrialLog::shorten(Duration length, double times) {
   if (confirmed_at_ == ConfirmedAt::kSearchedLength) times = 1;
   using std::chrono::milliseconds;
   const auto longer = [times](Duration span) {
-    return Duration{std::chrono::floor<milliseconds>(part_of(span, times))};
+    return Duration{std::chrono::floor<milliseconds>(scale(span, times))};
   };
   full_.length = std::min(longer(length_), full_.length);
   full_.warmup = std::min(longer(warmup_), full_.warmup);
@@ -67,13 +62,13 @@ bool TrialLog::settles(const Proposal& proposal) const {
 }
 
 Duration TrialLog::part_measured(double part) const {
-  return std::min(std::max(part_of(measured(), part), full_.shortest), measured());
+  return std::min(std::max(scale(measured(), part), full_.shortest), measured());
 }
 
 Trial TrialLog::trial(const Proposal& proposal, double part) const {
   Trial trial;
   trial.proposal = proposal;
-  trial.warmup = std::min(std::max(part_of(warmup_, part), full_.shortest / kWarmupPart), warmup_);
+  trial.warmup = std::min(std::max(scale(warmup_, part), full_.shortest / kWarmupPart), warmup_);
   trial.length = trial.warmup + part_measured(part);
   trial.seed = full_.seed;
   return settled(std::move(trial), full_.iteration);
@@ -275,8 +270,7 @@ Result<void> add_windows(const Proposal& proposal, const Limits& limits, TrialLo
   std::vector<Trial> trials;
   for (const double factor : kWindows) {
     trials.push_back(log.full_trial(proposal));
-    Duration& length = trials.back().length;
-    length = Duration{std::llround(static_cast<double>(length.count()) * factor)};
+    trials.back().length = scale(trials.back().length, factor);
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, log.try_again(trials));
   for (const TrialResult& result : results) {

@@ -16,6 +16,30 @@
 namespace bubblesim::app {
 namespace {
 
+struct OptionText {
+  std::vector<std::string> names;    ///< "-o", "--output"; a positional has one name: "PATHS"
+  std::string value;                 ///< placeholder of the value, such as "TEXT"; empty: a flag
+  std::vector<std::string> choices;  ///< all allowed values; empty: any
+  std::string help;
+};
+
+struct CommandText {
+  std::string name;  ///< with the names of its parent commands: "bubblesim capture attach"
+  std::string help;  ///< paragraphs between empty lines; lines of examples begin with two spaces
+  std::vector<OptionText> options;
+  std::vector<OptionText> positionals;
+  std::vector<CommandText> commands;
+
+  /// The last words of the commands below it, in order.
+  [[nodiscard]] std::vector<std::string> command_names() const {
+    std::vector<std::string> names;
+    for (const CommandText& command : commands) {
+      names.push_back(command.name.substr(command.name.rfind(' ') + 1));
+    }
+    return names;
+  }
+};
+
 std::string below(const std::string& parents, const std::string& name) {
   return parents.empty() ? name : parents + " " + name;
 }
@@ -32,6 +56,16 @@ std::string without_numbers(std::string type) {
   }
   if (const std::size_t at = type.find("value in {"); at != std::string::npos) type.erase(at, 9);
   return type;
+}
+
+// A help text's first sentence, in one line and without its full stop; an empty line ends it, too.
+std::string first_sentence(const std::string& help) {
+  std::size_t end = std::string::npos;
+  for (const char* stop : {". ", ".\n", "\n\n"}) end = std::min(end, help.find(stop));
+  std::string text = help.substr(0, end);
+  if (text.ends_with('.')) text.pop_back();
+  std::ranges::replace(text, '\n', ' ');
+  return text;
 }
 
 // Lists of commands show a sentence each; CLI11's own show their examples too.
@@ -102,6 +136,8 @@ OptionText describe_option(const CLI::Option& option) {
   return text;
 }
 
+CommandText describe_command(const CLI::App& command, const std::string& parents = "");
+
 // An option group is a command without a name, whose options are its parent's.
 void add_parts(const CLI::App& command, CommandText& text) {
   for (const CLI::Option* option : command.get_options()) {
@@ -116,6 +152,15 @@ void add_parts(const CLI::App& command, CommandText& text) {
       text.commands.push_back(describe_command(*part, text.name));
     }
   }
+}
+
+// The command without its hidden parts; `parents`: "bubblesim capture", empty for the program.
+CommandText describe_command(const CLI::App& command, const std::string& parents) {
+  CommandText text;
+  text.name = below(parents, command.get_name());
+  text.help = command.get_description();
+  add_parts(command, text);
+  return text;
 }
 
 std::vector<std::string> names_of(const std::vector<OptionText>& options) {
@@ -147,27 +192,27 @@ Error unknown_word_of(const CommandText& command, const std::string& word) {
 
 void set_help_format(CLI::App& program) { program.formatter(std::make_shared<HelpFormat>()); }
 
-std::string CommandText::own_name() const { return name.substr(name.rfind(' ') + 1); }
-
-std::vector<std::string> CommandText::command_names() const {
-  std::vector<std::string> names;
-  for (const CommandText& command : commands) names.push_back(command.own_name());
-  return names;
-}
-
 void check_numbers(CLI::App& program) {
   for (CLI::Option* option : program.get_options()) check_number(*option);
   for (CLI::App* command : program.get_subcommands({})) check_numbers(*command);
 }
 
-CommandText describe_command(const CLI::App& command, const std::string& parents) {
-  CommandText text;
-  text.name = below(parents, command.get_name());
-  text.help = command.get_description();
-  add_parts(command, text);
-  return text;
+std::optional<Error> unknown_word(const CLI::App& program) {
+  std::string parents;
+  for (const CLI::App* command = &program;;) {
+    std::vector<std::string> words = command->remaining();
+    std::erase(words, "--");
+    if (!words.empty()) return unknown_word_of(describe_command(*command, parents), words.front());
+    const std::vector<CLI::App*> parsed = command->get_subcommands();
+    if (parsed.empty()) return std::nullopt;
+    parents = below(parents, command->get_name());
+    command = parsed.back();
+  }
 }
 
+namespace {
+
+// The command that the words name, each a subcommand of the one before.
 Result<const CLI::App*> find_command(const CLI::App& program,
                                      const std::vector<std::string>& words) {
   const CLI::App* command = &program;
@@ -186,30 +231,6 @@ Result<const CLI::App*> find_command(const CLI::App& program,
   return command;
 }
 
-std::optional<Error> unknown_word(const CLI::App& program) {
-  std::string parents;
-  for (const CLI::App* command = &program;;) {
-    std::vector<std::string> words = command->remaining();
-    std::erase(words, "--");
-    if (!words.empty()) return unknown_word_of(describe_command(*command, parents), words.front());
-    const std::vector<CLI::App*> parsed = command->get_subcommands();
-    if (parsed.empty()) return std::nullopt;
-    parents = below(parents, command->get_name());
-    command = parsed.back();
-  }
-}
-
-std::string first_sentence(const std::string& help) {
-  std::size_t end = std::string::npos;
-  for (const char* stop : {". ", ".\n", "\n\n"}) end = std::min(end, help.find(stop));
-  std::string text = help.substr(0, end);
-  if (text.ends_with('.')) text.pop_back();
-  std::ranges::replace(text, '\n', ' ');
-  return text;
-}
-
-namespace {
-
 ExitCode print_help(const CLI::App& program, const std::vector<std::string>& words) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto command, find_command(program, words));
   std::string name = program.get_name();
@@ -219,24 +240,20 @@ ExitCode print_help(const CLI::App& program, const std::vector<std::string>& wor
 }
 
 Json options_json(const std::vector<OptionText>& options) {
-  Json list = Json::array();
-  for (const OptionText& option : options) {
-    list.push_back({{"names", option.names},
-                    {"value", option.value},
-                    {"choices", option.choices},
-                    {"help", option.help}});
-  }
-  return list;
+  return list_json(options, [](const OptionText& option) -> Json {
+    return {{"names", option.names},
+            {"value", option.value},
+            {"choices", option.choices},
+            {"help", option.help}};
+  });
 }
 
 Json command_json(const CommandText& command) {
-  Json below = Json::array();
-  for (const CommandText& part : command.commands) below.push_back(command_json(part));
   return {{"name", command.name},
           {"help", command.help},
           {"options", options_json(command.options)},
           {"positionals", options_json(command.positionals)},
-          {"commands", std::move(below)}};
+          {"commands", list_json(command.commands, command_json)}};
 }
 
 }  // namespace
