@@ -64,11 +64,6 @@ std::optional<std::string_view> nearest_name(std::string_view word,
   return nearest;
 }
 
-std::optional<std::string_view> nearest_name(std::string_view word,
-                                             std::span<const std::string> candidates) {
-  return nearest_name(word, views(candidates));
-}
-
 std::string unknown_name_message(std::string_view kind, std::string_view word,
                                  std::span<const std::string_view> candidates) {
   std::string out = "unknown " + std::string(kind) + " " + quote_found(word);

@@ -13,8 +13,6 @@ namespace bubblesim {
 /// Ties: the first candidate. Time: O(|word| * |candidate|) each, only if lengths are close.
 [[nodiscard]] std::optional<std::string_view> nearest_name(
     std::string_view word, std::span<const std::string_view> candidates);
-[[nodiscard]] std::optional<std::string_view> nearest_name(std::string_view word,
-                                                           std::span<const std::string> candidates);
 
 /// `unknown policy "mpss"; did you mean "mps"? Known: exclusive, mps, timeslice.`
 [[nodiscard]] std::string unknown_name_message(std::string_view kind, std::string_view word,

@@ -248,14 +248,15 @@ std::vector<std::string> sampled(ObjectReader& axis, const std::vector<double>& 
   return texts_of(values, unit, integers);
 }
 
-}  // namespace
-
+/// The required key "pointer".
 std::string read_pointer(ObjectReader& axis) {
   std::string pointer = axis.text("pointer");
   if (axis.kind("pointer") != JsonKind::kText) return pointer;
   if (const auto keys = pointer_keys(pointer); !keys) axis.fault("pointer", keys.error().message);
   return pointer;
 }
+
+}  // namespace
 
 SweepAxis read_axis(ObjectReader& axis) {
   axis.one_of({"values", "range", "log_range"});

@@ -15,9 +15,6 @@ namespace bubblesim::sweep {
 
 inline constexpr std::size_t kMostValues = 1'000'000;  ///< of an axis
 
-/// The required key "pointer".
-[[nodiscard]] std::string read_pointer(ObjectReader& axis);
-
 /// One of "values", "range" and "log_range". After a fault, no values.
 [[nodiscard]] SweepAxis read_axis(ObjectReader& axis);
 /// As read_axis(), for callers that have already declared these keys as one_of().

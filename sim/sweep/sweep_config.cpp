@@ -109,9 +109,25 @@ void fix_axis(std::vector<AxisGroup>& groups, const Json& base, const std::strin
   std::erase_if(groups, [](const AxisGroup& group) { return group.axes.empty(); });
 }
 
+/// "/a/b=c" as a pointer and a value: JSON, or else a text. The leading "/" may be left out.
+Result<store::Setting> parse_assignment(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  std::string pointer = text.substr(0, equals);
+  if (!pointer.empty() && pointer.front() != '/') pointer.insert(0, 1, '/');
+  if (equals == std::string::npos || !pointer_keys(pointer)) {
+    return fail("--set", {}, "found " + quote_found(text) +
+                                "; expected a place of the run config and its value, such as "
+                                "/duration=500ms or /fillers/0/arrivals/rate_per_s=80");
+  }
+  const std::string written = text.substr(equals + 1);
+  Json value = Json::parse(written, nullptr, false);
+  if (value.is_discarded()) value = written;
+  return store::Setting{std::move(pointer), compact_text(value)};
+}
+
 void apply(Json& base, const std::string& text, SweepConfig& sweep, SetPlaces& places,
            Errors& errors) {
-  const auto assignment = parse_assignment(text, "--set");
+  const auto assignment = parse_assignment(text);
   if (!assignment) {
     errors.push_back(assignment.error());
     return;
@@ -393,21 +409,6 @@ Result<void> set_value(Json& config, const std::string& pointer, const Json& val
   }
   *at = value;
   return {};
-}
-
-Result<store::Setting> parse_assignment(const std::string& text, const std::string& option) {
-  const std::size_t equals = text.find('=');
-  std::string pointer = text.substr(0, equals);
-  if (!pointer.empty() && pointer.front() != '/') pointer.insert(0, 1, '/');
-  if (equals == std::string::npos || !pointer_keys(pointer)) {
-    return fail(option, {}, "found " + quote_found(text) +
-                                "; expected a place of the run config and its value, such as "
-                                "/duration=500ms or /fillers/0/arrivals/rate_per_s=80");
-  }
-  const std::string written = text.substr(equals + 1);
-  Json value = Json::parse(written, nullptr, false);
-  if (value.is_discarded()) value = written;
-  return store::Setting{std::move(pointer), compact_text(value)};
 }
 
 std::string canonical_text(const Json& value) {

@@ -120,11 +120,6 @@ struct BaseParts {
 /// element, a name of two elements, a value on the way that has no keys.
 [[nodiscard]] Result<void> set_value(Json& config, const std::string& pointer, const Json& value);
 
-/// "/a/b=c" as a pointer and a value, which is JSON, or else a text. The leading "/" may be left
-/// out. Fault: another form; `option` names it in the fault.
-[[nodiscard]] Result<store::Setting> parse_assignment(const std::string& text,
-                                               const std::string& option);
-
 /// The text of a value in its shortest form, objects with their keys in alphabetical order: equal
 /// values have equal texts.
 [[nodiscard]] std::string canonical_text(const Json& value);

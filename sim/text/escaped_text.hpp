@@ -8,20 +8,18 @@ namespace bubblesim {
 
 // Cells of CSV by RFC 4180: quoted if necessary, quotes doubled.
 
-/// Always in quotes.
-inline void append_csv_quoted(std::string& line, std::string_view cell) {
+/// A cell: in quotes if the text has a comma, a quote or a line end.
+inline void append_csv_cell(std::string& line, std::string_view cell) {
+  if (cell.find_first_of(",\"\r\n") == std::string_view::npos) {
+    line += cell;
+    return;
+  }
   line += '"';
   for (const char letter : cell) {
     if (letter == '"') line += '"';
     line += letter;
   }
   line += '"';
-}
-
-/// A cell: in quotes if the text has a comma, a quote or a line end.
-inline void append_csv_cell(std::string& line, std::string_view cell) {
-  if (cell.find_first_of(",\"\r\n") == std::string_view::npos) line += cell;
-  else append_csv_quoted(line, cell);
 }
 
 // Text inside of SVG, HTML and XML.

@@ -394,11 +394,11 @@ TEST(Nearest, OneEditAwayIsFound) {
 TEST(Nearest, MoreThanAThirdEditedIsNotNear) {
   EXPECT_EQ(nearest_name("mig", kPolicies), std::nullopt);  // 2 of 3
   EXPECT_EQ(nearest_name("", kPolicies), std::nullopt);
-  EXPECT_EQ(nearest_name("mps", std::vector<std::string>{}), std::nullopt);
+  EXPECT_EQ(nearest_name("mps", std::vector<std::string_view>{}), std::nullopt);
 }
 
 TEST(Nearest, TiesGoToTheFirst) {
-  EXPECT_EQ(nearest_name("bat", std::vector<std::string>{"cat", "hat"}), "cat");
+  EXPECT_EQ(nearest_name("bat", std::vector<std::string_view>{"cat", "hat"}), "cat");
 }
 
 TEST(Nearest, TheMessageNamesTheNearestAndAllKnown) {
@@ -412,7 +412,7 @@ TEST(Nearest, TheMessageNamesTheNearestAndAllKnown) {
 
 TEST(Nearest, HugeNamesAreCutAndCostNothing) {
   const std::string huge(1000000, 'm');
-  EXPECT_EQ(nearest_name(huge, std::vector<std::string>{huge}), std::nullopt);
+  EXPECT_EQ(nearest_name(huge, std::vector<std::string_view>{huge}), std::nullopt);
   EXPECT_LT(unknown_name_message("policy", huge, kPolicies).size(), 200U);
   std::vector<std::string> many;
   for (int i = 0; i < 30; ++i) many.push_back("n" + std::to_string(i));
