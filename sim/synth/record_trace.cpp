@@ -8,7 +8,7 @@
 #include "sim/base/time.hpp"
 #include "sim/workload/launch.hpp"
 #include "sim/workload/lone_job.hpp"
-#include "traces/join/remove_duplicates.hpp"
+#include "traces/sort_records.hpp"
 #include "traces/trace_origin.hpp"
 
 namespace bubblesim::synth {

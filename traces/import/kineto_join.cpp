@@ -10,7 +10,7 @@
 #include "sim/base/nearest_rank.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/join/join_parts.hpp"
-#include "traces/join/remove_duplicates.hpp"
+#include "traces/sort_records.hpp"
 #include "traces/join/split_devices.hpp"
 #include "traces/launch_shapes.hpp"
 

@@ -66,9 +66,7 @@ bool may_wait(HostCallKind kind) {
 Interval waiting_time(const RankPass& pass, const HostCall& call,
                       const std::vector<const HostCall*>& launches) {
   Interval span{call.start + kCallItself, std::min(call.end(), pass.host.end)};
-  const auto next = std::upper_bound(
-      launches.begin(), launches.end(), call.start,
-      [](TraceTime at, const HostCall* launch) { return at < launch->start; });
+  const auto next = std::ranges::upper_bound(launches, call.start, {}, &HostCall::start);
   if (next != launches.end()) span.end = std::min(span.end, (*next)->start);
   return span;
 }
@@ -157,10 +155,7 @@ std::size_t launches_left(const RankTrace& rank) {
 
 // What was queued before the recording, on streams of which launches are recorded.
 std::vector<std::uint32_t> queued_ops(const RankTrace& rank, const RankPass& pass) {
-  std::vector<bool> launches(rank.streams.size());
-  for (const DeviceOp& op : rank.device_ops) {
-    if (op.launch != kNone) launches[op.stream.index()] = true;
-  }
+  const std::vector<bool> launches = streams_with_launch(rank);
   std::vector<std::uint32_t> queued;
   for (std::uint32_t i = 0; i < rank.device_ops.size(); ++i) {
     const DeviceOp& op = rank.device_ops[i];

@@ -9,6 +9,7 @@
 
 #include "sim/base/nearest_rank.hpp"
 #include "traces/names/host_call_names.hpp"
+#include "traces/sort_records.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -65,14 +66,8 @@ class ClockBounds {
 /// What each stream ran last and each event stands for, as calls are walked in order.
 class LastEnds {
  public:
-  explicit LastEnds(const RankTrace& trace) : trace_(trace), ends_(trace.streams.size()) {
-    for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
-      if (trace.device_ops[i].launch != kNone) by_launch_.push_back(i);
-    }
-    std::ranges::stable_sort(by_launch_, {}, [&](std::uint32_t i) {
-      return trace.device_ops[i].launch;
-    });
-  }
+  explicit LastEnds(const RankTrace& trace)
+      : trace_(trace), by_launch_(ops_by_launch(trace)), ends_(trace.streams.size()) {}
 
   void pass(std::uint32_t index) {
     const HostCall& call = trace_.host_calls[index];
@@ -215,9 +210,8 @@ void LaunchQueues::measure_usual() {
 Duration LaunchQueues::stalled(const HostCall& call) const {
   Duration sum{};
   const auto& stalls = stalls_[call.thread.index()];
-  auto stall = std::lower_bound(
-      stalls.begin(), stalls.end(), call.start,
-      [](const HostStall& s, TraceTime at) { return s.start + s.duration <= at; });
+  auto stall = std::ranges::upper_bound(
+      stalls, call.start, {}, [](const HostStall& s) { return s.start + s.duration; });
   for (; stall != stalls.end() && stall->start < call.end(); ++stall) {
     sum += std::min(call.end(), stall->start + stall->duration) -
            std::max(call.start, stall->start);

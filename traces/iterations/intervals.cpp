@@ -7,19 +7,16 @@
 namespace bubblesim::traces {
 namespace {
 
-bool starts_earlier(const Interval& a, const Interval& b) { return a.begin < b.begin; }
-
 /// The first span that ends at `from` or later. Ends rise as begins do: the spans are disjoint.
 Intervals::const_iterator first_reaching(const Intervals& spans, TraceTime from) {
-  return std::lower_bound(spans.begin(), spans.end(), from,
-                          [](const Interval& span, TraceTime at) { return span.end < at; });
+  return std::ranges::lower_bound(spans, from, {}, &Interval::end);
 }
 
 }  // namespace
 
 Intervals unite(std::vector<Interval> spans) {
-  if (!std::is_sorted(spans.begin(), spans.end(), starts_earlier)) {
-    std::sort(spans.begin(), spans.end(), starts_earlier);
+  if (!std::ranges::is_sorted(spans, {}, &Interval::begin)) {
+    std::ranges::sort(spans, {}, &Interval::begin);
   }
   std::size_t kept = 0;
   for (const Interval& span : spans) {

@@ -14,6 +14,7 @@
 #include "traces/iterations/before_window.hpp"
 #include "traces/iterations/host_clock.hpp"
 #include "traces/iterations/marked_iterations.hpp"
+#include "traces/sort_records.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -83,7 +84,7 @@ struct JobIteration {
 };
 
 bool same_lengths(const std::vector<RankPass>& ranks) {
-  return std::all_of(ranks.begin(), ranks.end(), [&](const RankPass& rank) {
+  return std::ranges::all_of(ranks, [&](const RankPass& rank) {
     return rank.recorded.size() == ranks.front().recorded.size();
   });
 }
@@ -198,18 +199,14 @@ void use_one_at_least(std::vector<JobIteration>& iterations) {
   const auto is_used = [](const JobIteration& iteration) {
     return iteration.use == IterationUse::kUsed;
   };
-  if (iterations.empty() || std::any_of(iterations.begin(), iterations.end(), is_used)) return;
-  for (std::size_t i = iterations.size(); i-- > 0;) {
-    const IterationUse use = iterations[i].use;
-    if (use == IterationUse::kNotOnAllRanks || use == IterationUse::kFewOperations) continue;
-    iterations[i].use = IterationUse::kUsed;
-    return;
+  if (std::ranges::any_of(iterations, is_used)) return;
+  JobIteration* best = nullptr;
+  for (JobIteration& iteration : iterations) {
+    if (iteration.use == IterationUse::kNotOnAllRanks) continue;
+    const bool cut = iteration.use == IterationUse::kFewOperations;
+    if (best == nullptr || !cut || best->use == IterationUse::kFewOperations) best = &iteration;
   }
-  for (std::size_t i = iterations.size(); i-- > 0;) {
-    if (iterations[i].use == IterationUse::kNotOnAllRanks) continue;
-    iterations[i].use = IterationUse::kUsed;
-    return;
-  }
+  if (best != nullptr) best->use = IterationUse::kUsed;
 }
 
 // The longest run of used neighbours, of equals the last, stays used.
@@ -247,8 +244,7 @@ void give_back(const std::vector<JobIteration>& iterations, std::vector<RankPass
 
 // Ranks on one clock go through their iterations together: one without markers has another's.
 void share_markers(const std::vector<const RankTrace*>& traces, std::vector<RankPass>& ranks) {
-  const auto marked = std::find_if(ranks.begin(), ranks.end(),
-                                   [](const RankPass& rank) { return rank.marked; });
+  const auto marked = std::ranges::find_if(ranks, &RankPass::marked);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (ranks[r].marked) continue;
     ranks[r].counters.add(kUnmarkedRank);
@@ -353,9 +349,8 @@ std::size_t JobPass::iterations_used() const {
 }
 
 std::string JobPass::text() const {
-  const auto rank = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return a.recorded.size() < b.recorded.size();
-  });
+  const auto rank = std::ranges::max_element(
+      ranks, {}, [](const RankPass& pass) { return pass.recorded.size(); });
   if (rank == ranks.end() || rank->recorded.empty()) return "none recorded";
   if (!rank->marked) return "none marked: the whole recording is taken as one";
   std::string text = std::to_string(rank->recorded.size()) + " recorded, " +
@@ -378,9 +373,8 @@ RankPass median_iteration(const RankTrace& rank, const RankPass& pass) {
   if (pass.count < 2) return pass;
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < pass.count; ++i) order.push_back(pass.first + i);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return pass.recorded[a].host.length() < pass.recorded[b].host.length();
-  });
+  std::ranges::stable_sort(
+      order, {}, [&](std::size_t i) { return pass.recorded[i].host.length(); });
   RankPass median = pass;
   median.first = percentile_of(order, 50);
   median.count = 1;
@@ -465,24 +459,11 @@ class Repetition {
 
   // Both by start; launches follow their calls.
   void sort() {
-    std::vector<std::uint32_t> order(out_.host_calls.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return out_.host_calls[a].start < out_.host_calls[b].start;
-    });
-    std::vector<std::uint32_t> place(order.size());
-    std::vector<HostCall> calls;
-    calls.reserve(order.size());
-    for (const std::uint32_t index : order) {
-      place[index] = static_cast<std::uint32_t>(calls.size());
-      calls.push_back(out_.host_calls[index]);
-    }
-    out_.host_calls = std::move(calls);
+    const std::vector<std::uint32_t> places = places_by_start(out_.host_calls);
     for (DeviceOp& op : out_.device_ops) {
-      if (op.launch != kNone) op.launch = place[op.launch];
+      if (op.launch != kNone) op.launch = places[op.launch];
     }
-    std::stable_sort(out_.device_ops.begin(), out_.device_ops.end(),
-                     [](const DeviceOp& a, const DeviceOp& b) { return a.start < b.start; });
+    std::ranges::stable_sort(out_.device_ops, {}, &DeviceOp::start);
   }
 
   const RankTrace& rank_;

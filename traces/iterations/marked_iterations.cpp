@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/nearest_rank.hpp"
+#include "traces/sort_records.hpp"
 #include "traces/trace_origin.hpp"
 
 namespace bubblesim::traces {
@@ -36,10 +37,8 @@ std::vector<const Marker*> iteration_markers(const RankTrace& rank, CounterSet& 
   for (auto& [thread, of_thread] : by_thread) {
     if (of_thread.size() > markers.size()) markers = std::move(of_thread);
   }
-  std::stable_sort(markers.begin(), markers.end(),
-                   [](const Marker* a, const Marker* b) { return a->start < b->start; });
-  const auto same = [](const Marker* a, const Marker* b) { return a->start == b->start; };
-  markers.erase(std::unique(markers.begin(), markers.end(), same), markers.end());
+  std::ranges::stable_sort(markers, {}, &Marker::start);
+  markers.erase(std::ranges::unique(markers, {}, &Marker::start).begin(), markers.end());
   if (found > markers.size()) counters.add(kMarkersLeftOut, found - markers.size());
   return markers;
 }
@@ -52,8 +51,8 @@ TraceTime last_end(const RankTrace& rank) {
 
 void add_marked(const RankTrace& rank, const std::vector<const Marker*>& markers,
                 RankPass& pass) {
-  const bool numbered = std::all_of(markers.begin(), markers.end(),
-                                    [](const Marker* marker) { return marker->number >= 0; });
+  const bool numbered =
+      std::ranges::all_of(markers, [](const Marker* marker) { return marker->number >= 0; });
   for (std::size_t i = 0; i < markers.size(); ++i) {
     const Marker& marker = *markers[i];
     TraceTime end = marker.start + std::max(marker.duration, Duration{});
@@ -73,7 +72,7 @@ void add_marked(const RankTrace& rank, const std::vector<const Marker*>& markers
 std::uint32_t busiest_thread(const RankTrace& rank) {
   std::vector<std::size_t> calls(rank.threads.size() + 1);
   for (const HostCall& call : rank.host_calls) ++calls[call.thread.index()];
-  const auto most = std::max_element(calls.begin(), calls.end());
+  const auto most = std::ranges::max_element(calls);
   return static_cast<std::uint32_t>(rank.host_calls.empty() ? rank.threads.size()
                                                             : most - calls.begin());
 }
@@ -95,14 +94,6 @@ Interval calls_span(const RankTrace& rank) {
   return span;
 }
 
-std::vector<bool> streams_with_launch(const RankTrace& rank) {
-  std::vector<bool> launched(rank.streams.size());
-  for (const DeviceOp& op : rank.device_ops) {
-    if (op.launch != kNone) launched[op.stream.index()] = true;
-  }
-  return launched;
-}
-
 // What the host says of it, and the device where no launch does: operations of streams without any
 // belong by when they start, the last of them after the last call perhaps, and,
 // where no stream has any, the first of them before the first call.
@@ -122,6 +113,14 @@ Interval everything(const RankTrace& rank) {
 }
 
 }  // namespace
+
+std::vector<bool> streams_with_launch(const RankTrace& rank) {
+  std::vector<bool> launched(rank.streams.size());
+  for (const DeviceOp& op : rank.device_ops) {
+    if (op.launch != kNone) launched[op.stream.index()] = true;
+  }
+  return launched;
+}
 
 void find_recorded(const RankTrace& rank, RankPass& pass) {
   const std::vector<const Marker*> markers = iteration_markers(rank, pass.counters);
@@ -254,9 +253,9 @@ constexpr CounterSpec kOutside{
     "there on a stream of which no launch is recorded; part of no iteration"};
 
 std::uint32_t iteration_at(const RankPass& pass, TraceTime at) {
-  const auto after = std::upper_bound(
-      pass.recorded.begin(), pass.recorded.end(), at,
-      [](TraceTime t, const RecordedIteration& iteration) { return t < iteration.host.begin; });
+  const auto after = std::ranges::upper_bound(
+      pass.recorded, at, {},
+      [](const RecordedIteration& iteration) { return iteration.host.begin; });
   if (after == pass.recorded.begin() || at >= pass.recorded.back().host.end) return kNone;
   return static_cast<std::uint32_t>(after - pass.recorded.begin() - 1);
 }
@@ -267,12 +266,10 @@ std::vector<std::vector<std::uint32_t>> by_stream(const RankTrace& rank) {
   for (std::uint32_t i = 0; i < rank.device_ops.size(); ++i) {
     ops[rank.device_ops[i].stream.index()].push_back(i);
   }
-  const auto starts_earlier = [&](std::uint32_t a, std::uint32_t b) {
-    return rank.device_ops[a].start < rank.device_ops[b].start;
-  };
   for (auto& stream : ops) {
-    if (std::ranges::is_sorted(stream, starts_earlier)) continue;
-    std::ranges::stable_sort(stream, starts_earlier);
+    sort_stably(stream, [&](std::uint32_t a, std::uint32_t b) {
+      return rank.device_ops[a].start < rank.device_ops[b].start;
+    });
   }
   return ops;
 }
@@ -327,8 +324,8 @@ class Assignment {
 
  private:
   [[nodiscard]] bool has_launch(const std::vector<std::uint32_t>& stream) const {
-    return std::any_of(stream.begin(), stream.end(),
-                       [&](std::uint32_t op) { return rank_.device_ops[op].launch != kNone; });
+    return std::ranges::any_of(
+        stream, [&](std::uint32_t op) { return rank_.device_ops[op].launch != kNone; });
   }
 
   void by_launch(const std::vector<std::uint32_t>& stream) {

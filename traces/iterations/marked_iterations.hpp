@@ -1,9 +1,14 @@
 // A rank's recorded iterations, before any is left out.
 #pragma once
 
+#include <vector>
+
 #include "traces/iterations/job_pass.hpp"
 
 namespace bubblesim::traces {
+
+/// By stream: whether a launch of one of its operations is recorded.
+[[nodiscard]] std::vector<bool> streams_with_launch(const RankTrace& rank);
 
 /// Sets `marked`, `thread` and `recorded` (host spans and numbers). Markers of the thread with most
 /// of them count, of equals the lowest; markers that start together are one; the iteration of a

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "traces/join/remove_duplicates.hpp"
+#include "traces/sort_records.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -26,16 +26,11 @@ void CallIndex::order() {
 }
 
 std::uint32_t CallIndex::find(std::uint64_t correlation, TraceTime at, Want want) const {
-  const auto first = std::lower_bound(
-      entries_.begin(), entries_.end(), correlation,
-      [](const Entry& a, std::uint64_t wanted) { return a.correlation < wanted; });
-  const auto last = std::upper_bound(
-      first, entries_.end(), correlation,
-      [](std::uint64_t wanted, const Entry& a) { return wanted < a.correlation; });
+  const auto [first, last] =
+      std::ranges::equal_range(entries_, correlation, {}, &Entry::correlation);
   if (first == last) return kNone;
   // Calls of one correlation are in order of start, for calls are.
-  const auto later = std::upper_bound(first, last, at,
-                                      [](TraceTime t, const Entry& a) { return t < a.start; });
+  const auto later = std::ranges::upper_bound(first, last, at, {}, &Entry::start);
   const auto wanted = [&](const Entry& entry) { return fits(entry.kind, want); };
   const auto back_limit = later - std::min(later - first, kNearest);
   for (auto entry = later; entry != back_limit;) {

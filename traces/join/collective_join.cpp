@@ -41,8 +41,7 @@ std::optional<CollectiveKind> NcclRanges::kind_of(CollectiveKind known,
                                                   const HostCall& launch) const {
   if (known != CollectiveKind::kSendRecv && known != CollectiveKind::kUnknown) return std::nullopt;
   const std::vector<Range>& ranges = ranges_[launch.thread.index()];
-  auto range = std::upper_bound(ranges.begin(), ranges.end(), launch.start,
-                                [](TraceTime at, const Range& r) { return at < r.start; });
+  auto range = std::ranges::upper_bound(ranges, launch.start, {}, &Range::start);
   for (int depth = 0; depth < kDeepest && range != ranges.begin(); ++depth) {
     --range;
     if (launch.start <= range->end) return range->kind;
@@ -112,23 +111,16 @@ std::vector<std::vector<CommLaunch>> comm_launches(const RankTrace& trace) {
     if (call.kind == HostCallKind::kLaunchGraph) continue;
     threads[call.thread.index()].push_back({op.launch, i});
   }
-  for (auto& launches : threads) {
-    std::stable_sort(launches.begin(), launches.end(),
-                     [](const CommLaunch& a, const CommLaunch& b) { return a.call < b.call; });
-  }
+  for (auto& launches : threads) std::ranges::stable_sort(launches, {}, &CommLaunch::call);
   return threads;
-}
-
-bool point_to_point(CollectiveKind kind) {
-  return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv ||
-         kind == CollectiveKind::kSendRecv || kind == CollectiveKind::kAllToAll ||
-         kind == CollectiveKind::kUnknown;
 }
 
 /// May a kernel of kind `kernel` carry what was announced as `announced`?
 bool agree(CollectiveKind kernel, CollectiveKind announced) {
-  return kernel == announced || point_to_point(kernel) || announced == CollectiveKind::kUnknown ||
-         kernel == CollectiveKind::kBarrier || announced == CollectiveKind::kBarrier;
+  using enum CollectiveKind;
+  const bool sends = is_point_to_point(kernel) || kernel == kAllToAll || kernel == kUnknown;
+  return kernel == announced || sends || announced == kUnknown || kernel == kBarrier ||
+         announced == kBarrier;
 }
 
 /// Kernels that one group of collectives may end in: one a kind.
@@ -257,10 +249,9 @@ class NoteJoin {
 
 /// One source speaks for a collective: where NCCL's profiler announced any, NVTX is not heard.
 void drop_second_sources(std::vector<CollectiveNote>& notes) {
-  const bool profiled = std::any_of(notes.begin(), notes.end(), [](const CollectiveNote& note) {
-    return note.source == CollectiveSource::kNcclProfiler;
-  });
-  if (!profiled) return;
+  const auto profiled = std::ranges::find(notes, CollectiveSource::kNcclProfiler,
+                                          &CollectiveNote::source);
+  if (profiled == notes.end()) return;
   std::erase_if(notes, [](const CollectiveNote& note) {
     return note.source == CollectiveSource::kNvtx;
   });
@@ -277,9 +268,8 @@ void join_collectives(RankTrace& trace) {
   notes.ask_ranges();
   notes.count();
   trace.collectives = std::move(made);
-  const auto unknown = std::count_if(
-      trace.collectives.begin(), trace.collectives.end(),
-      [](const Collective& record) { return record.kind == CollectiveKind::kUnknown; });
+  const auto unknown =
+      std::ranges::count(trace.collectives, CollectiveKind::kUnknown, &Collective::kind);
   trace.counters.add(join::kCollectivesUnknown, static_cast<std::uint64_t>(unknown));
   trace.counters.add(join::kSequenceByOrder,
                      number_by_order(trace.collectives, [](const Collective& record) {

@@ -7,34 +7,23 @@
 #include "traces/join/join_parts.hpp"
 #include "traces/join/split_devices.hpp"
 #include "traces/launch_shapes.hpp"
+#include "traces/sort_records.hpp"
 
 namespace bubblesim::traces {
 namespace {
 
-template <class Record>
-void sort_by_start(std::vector<Record>& records) {
-  std::stable_sort(records.begin(), records.end(),
-                   [](const Record& a, const Record& b) { return a.start < b.start; });
-}
-template <class Record>
-void sort_by_time(std::vector<Record>& records) {
-  std::stable_sort(records.begin(), records.end(),
-                   [](const Record& a, const Record& b) { return a.at < b.at; });
-}
-
 void sort_all(RankTrace& trace) {
   // Among calls that start together, the longer is the outer one.
-  std::stable_sort(trace.host_calls.begin(), trace.host_calls.end(),
-                   [](const HostCall& a, const HostCall& b) {
-                     return a.start != b.start ? a.start < b.start : a.duration > b.duration;
-                   });
-  sort_by_start(trace.device_ops);
-  sort_by_start(trace.markers);
-  sort_by_start(trace.stalls);
-  sort_by_start(trace.notes);
-  sort_by_time(trace.memory);
-  sort_by_time(trace.clocks);
-  sort_by_time(trace.syncs);
+  std::ranges::stable_sort(trace.host_calls, [](const HostCall& a, const HostCall& b) {
+    return a.start != b.start ? a.start < b.start : a.duration > b.duration;
+  });
+  std::ranges::stable_sort(trace.device_ops, {}, &DeviceOp::start);
+  std::ranges::stable_sort(trace.markers, {}, &Marker::start);
+  std::ranges::stable_sort(trace.stalls, {}, &HostStall::start);
+  std::ranges::stable_sort(trace.notes, {}, &CollectiveNote::start);
+  std::ranges::stable_sort(trace.memory, {}, &MemorySample::at);
+  std::ranges::stable_sort(trace.clocks, {}, &ClockPair::at);
+  std::ranges::stable_sort(trace.syncs, {}, &SyncRecord::at);
 }
 
 /// The runtime calls the driver: where both were recorded, the inner call says nothing new.
@@ -177,15 +166,6 @@ constexpr Duration kMostOffset = std::chrono::microseconds(200);
 
 using OpList = std::vector<std::uint32_t>;  ///< into RankTrace::device_ops
 
-OpList by_launch(const RankTrace& trace) {
-  OpList ops;
-  for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
-    if (trace.device_ops[i].launch != kNone) ops.push_back(i);
-  }
-  std::ranges::stable_sort(ops, {}, [&](std::uint32_t i) { return trace.device_ops[i].launch; });
-  return ops;
-}
-
 OpList start_too_early(const RankTrace& trace, const OpList& launched) {
   OpList found;
   for (const std::uint32_t i : launched) {
@@ -268,7 +248,7 @@ void drop(RankTrace& trace, const OpList& ops) {
 
 void drop_impossible_ops(RankTrace& trace) {
   const auto drop_few = [&](auto find, const CounterSpec& counter) {
-    const OpList launched = by_launch(trace);
+    const OpList launched = ops_by_launch(trace);
     const OpList found = find(trace, launched);
     if (found.empty() || 2 * found.size() > launched.size()) return;
     drop(trace, found);
@@ -312,9 +292,7 @@ Ranges fill_ranges(const RankTrace& trace) {
 }
 
 bool is_inside(const std::vector<const Marker*>& ranges, const HostCall& call) {
-  const auto after = std::upper_bound(
-      ranges.begin(), ranges.end(), call.start,
-      [](TraceTime at, const Marker* range) { return at < range->start; });
+  const auto after = std::ranges::upper_bound(ranges, call.start, {}, &Marker::start);
   if (after == ranges.begin()) return false;
   const Marker& range = **std::prev(after);
   return call.end() <= range.start + range.duration;

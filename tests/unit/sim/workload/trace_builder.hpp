@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/join/remove_duplicates.hpp"
+#include "traces/sort_records.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {

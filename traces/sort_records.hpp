@@ -1,4 +1,4 @@
-// Sorts records of a profiler's file by their starts, and removes duplicates.
+// Orders of a rank's records: by their starts, by their launches; and the removal of duplicates.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 #include <vector>
+
+#include "traces/trace.hpp"
 
 namespace bubblesim::traces {
 
@@ -24,9 +26,7 @@ template <class Record>
 std::vector<std::uint32_t> places_by_start(std::vector<Record>& records) {
   std::vector<std::uint32_t> order(records.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return records[a].start < records[b].start;
-  });
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return records[i].start; });
   std::vector<Record> sorted;
   sorted.reserve(records.size());
   std::vector<std::uint32_t> places(records.size());
@@ -36,6 +36,16 @@ std::vector<std::uint32_t> places_by_start(std::vector<Record>& records) {
   }
   records = std::move(sorted);
   return places;
+}
+
+/// The operations with a recorded launch, into device_ops, in order of their launches.
+[[nodiscard]] inline std::vector<std::uint32_t> ops_by_launch(const RankTrace& trace) {
+  std::vector<std::uint32_t> ops;
+  for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
+    if (trace.device_ops[i].launch != kNone) ops.push_back(i);
+  }
+  std::ranges::stable_sort(ops, {}, [&](std::uint32_t i) { return trace.device_ops[i].launch; });
+  return ops;
 }
 
 /// Removes records equal to an earlier one with the same start; returns their number. `records`:
