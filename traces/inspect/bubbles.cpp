@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "traces/meeting_key.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
@@ -13,19 +15,6 @@ namespace {
 struct HostPauses {
   Intervals blocked;  ///< a driving thread is blocked and none is in another call
   Intervals silent;   ///< at least `host_silence` without a call of a driving thread
-};
-
-/// Answers parts_within() for spans that are asked in time order, in linear time over all of them.
-class IntervalCursor {
- public:
-  explicit IntervalCursor(const Intervals& spans) : spans_(spans) {}
-
-  /// The parts of the list within `part`; `part.begin` never decreases between calls.
-  [[nodiscard]] Intervals parts_within(Interval part);
-
- private:
-  const Intervals& spans_;
-  std::size_t first_ = 0;
 };
 
 /// By thread index; where no kernel launch was recorded, every thread drives.
@@ -85,14 +74,9 @@ HostPauses host_activity(const RankTrace& rank, Duration host_silence) {
   return {subtract(blocked, busy), silent_stretches(unite(std::move(in_calls)), host_silence)};
 }
 
-Intervals IntervalCursor::parts_within(Interval part) {
-  while (first_ < spans_.size() && spans_[first_].end <= part.begin) ++first_;
-  Intervals inside;
-  for (std::size_t i = first_; i < spans_.size() && spans_[i].begin < part.end; ++i) {
-    const Interval common{std::max(spans_[i].begin, part.begin),
-                          std::min(spans_[i].end, part.end)};
-    if (common.length() > Duration{}) inside.push_back(common);
-  }
+Intervals parts_within(const Intervals& spans, Interval part) {
+  Intervals inside = clip(spans, part);
+  std::erase_if(inside, [](const Interval& span) { return span.length() == Duration{}; });
   return inside;
 }
 
@@ -112,16 +96,14 @@ void add_all(std::vector<BubbleSegment>& out, const Intervals& spans, BubbleCaus
   for (const Interval& span : spans) out.push_back({span, cause});
 }
 
-/// Attributes gaps in time order; the host's activity is walked once.
+/// Attributes gaps.
 class GapExplainer {
  public:
   GapExplainer(const RankTrace& rank, const BubbleThresholds& thresholds, CounterSet& counters)
       : rank_(rank),
         thresholds_(thresholds),
         counters_(counters),
-        host_(host_activity(rank, thresholds.host_silence)),
-        blocked_(host_.blocked),
-        silent_(host_.silent) {}
+        host_(host_activity(rank, thresholds.host_silence)) {}
 
   void explain(Interval gap, const DeviceOp& next, std::vector<BubbleSegment>& out) {
     if (next.launch >= rank_.host_calls.size()) {
@@ -144,8 +126,8 @@ class GapExplainer {
   }
 
   void explain_unlaunched(Interval part, std::vector<BubbleSegment>& out) {
-    const Intervals blocked = blocked_.parts_within(part);
-    const Intervals silent = silent_.parts_within(part);
+    const Intervals blocked = parts_within(host_.blocked, part);
+    const Intervals silent = parts_within(host_.silent, part);
     add_all(out, blocked, BubbleCause::kSynchronisation);
     add_all(out, silent, BubbleCause::kHostSilent);
     const Intervals rest = subtract(subtract({part}, blocked), silent);
@@ -157,8 +139,6 @@ class GapExplainer {
   const BubbleThresholds& thresholds_;
   CounterSet& counters_;
   HostPauses host_;
-  IntervalCursor blocked_;
-  IntervalCursor silent_;
 };
 
 void explain_gaps(const RankTrace& rank, const DeviceUse& use, const BubbleThresholds& thresholds,
@@ -177,9 +157,7 @@ void explain_gaps(const RankTrace& rank, const DeviceUse& use, const BubbleThres
 }
 
 std::vector<BubbleSegment> join_adjacent(std::vector<BubbleSegment> segments) {
-  std::sort(segments.begin(), segments.end(), [](const auto& a, const auto& b) {
-    return a.span.begin < b.span.begin;
-  });
+  std::ranges::sort(segments, {}, [](const BubbleSegment& segment) { return segment.span.begin; });
   std::vector<BubbleSegment> joined;
   for (const BubbleSegment& segment : segments) {
     if (!joined.empty() && joined.back().cause == segment.cause &&
@@ -206,9 +184,7 @@ bool is_peer_operation(const RankTrace& rank, const DeviceOp& op) {
   if (op.kind != DeviceOpKind::kCollective || op.collective >= rank.collectives.size()) {
     return false;
   }
-  const CollectiveKind kind = rank.collectives[op.collective].kind;
-  return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv ||
-         kind == CollectiveKind::kSendRecv;
+  return is_point_to_point(rank.collectives[op.collective].kind);
 }
 
 DeviceUse device_use(const RankTrace& rank) {

@@ -258,8 +258,7 @@ namespace {
 // Sums over a window: busy, bubbles by cause and length, gaps, SM cover.
 
 std::size_t bucket_of(Duration length) {
-  const auto limit = std::upper_bound(kLengthBucketLimits.begin(), kLengthBucketLimits.end(),
-                                      length);
+  const auto limit = std::ranges::upper_bound(kLengthBucketLimits, length);
   return static_cast<std::size_t>(limit - kLengthBucketLimits.begin());
 }
 
@@ -309,8 +308,7 @@ std::vector<BlockChange> block_changes(const RankTrace& rank, Interval window) {
     changes.push_back({from, blocks});
     changes.push_back({to, -blocks});
   }
-  std::sort(changes.begin(), changes.end(),
-            [](const BlockChange& a, const BlockChange& b) { return a.at < b.at; });
+  std::ranges::sort(changes, {}, &BlockChange::at);
   return changes;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -27,13 +28,18 @@ std::string cover_text(const WindowUse& use) {
 }
 
 BubbleCause main_cause(const CauseTimes& times) {
-  const auto most = std::max_element(times.begin(), times.end());
+  const auto most = std::ranges::max_element(times);
   return static_cast<BubbleCause>(most - times.begin());
 }
 
+/// Nothing: there are no bubbles.
+std::optional<BubbleCause> main_cause_of(const WindowUse& use) {
+  return use.bubble() <= Duration{} ? std::nullopt : std::optional(main_cause(use.by_cause));
+}
+
 std::string main_cause_label(const WindowUse& use) {
-  if (use.bubble() <= Duration{}) return "-";
-  return std::string(bubble_cause_label(main_cause(use.by_cause)));
+  const std::optional<BubbleCause> cause = main_cause_of(use);
+  return std::string(cause ? bubble_cause_label(*cause) : "-");
 }
 
 std::string heading(const JobInspection& job) {
@@ -108,9 +114,8 @@ std::string rank_table(const JobInspection& job) {
 std::string cause_table(const WindowUse& use) {
   std::vector<std::size_t> order(kBubbleCauseCount);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return use.by_cause[a] > use.by_cause[b];
-  });
+  std::ranges::stable_sort(order, std::greater<>{},
+                           [&](std::size_t cause) { return use.by_cause[cause]; });
   TextTable table({"cause", "time", "of bubbles", "of window"}, {Align::kLeft});
   for (const std::size_t cause : order) {
     const Duration time = use.by_cause[cause];
@@ -223,12 +228,6 @@ std::string render_text(const JobInspection& job) {
 }
 
 namespace {
-
-std::optional<BubbleCause> main_cause_of(const WindowUse& use) {
-  if (use.bubble() <= Duration{}) return std::nullopt;
-  const auto most = std::max_element(use.by_cause.begin(), use.by_cause.end());
-  return static_cast<BubbleCause>(most - use.by_cause.begin());
-}
 
 Duration time_of(BubbleCause cause, const WindowUse& use) {
   return use.by_cause[static_cast<std::size_t>(cause)];

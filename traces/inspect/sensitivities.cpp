@@ -58,8 +58,7 @@ std::string_view plural(Bottleneck bottleneck) {
 
 double sensitivity_to(Bottleneck what, const Sensitivities& job) {
   const auto all = bottleneck_sensitivities(job);
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const auto& entry) { return entry.first == what; });
+  const auto found = std::ranges::find(all, what, &std::pair<Bottleneck, double>::first);
   return found == all.end() ? 0 : found->second;
 }
 
@@ -74,9 +73,7 @@ std::string limit_text(const Sensitivities& job) {
 
 Bottleneck bottleneck(const Sensitivities& job) {
   const auto all = bottleneck_sensitivities(job);
-  const auto most = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto most = std::ranges::max_element(all, {}, &std::pair<Bottleneck, double>::second);
   return most->second < std::max(kMatters, job.fixed) ? Bottleneck::kNothing : most->first;
 }
 
