@@ -32,19 +32,14 @@ void kinds_from_ranges(std::vector<PendingCollective>& collectives, RankTrace& t
   trace.counters.add(kineto::kKindFromRange, found);
 }
 
-const ProcessGroup* find_group(const KinetoMetadata& metadata, std::string_view name) {
-  for (const ProcessGroup& group : metadata.groups) {
-    if (group.name == name) return &group;
-  }
-  return nullptr;
-}
-
 void complete_group(PendingCollective& entry, const KinetoMetadata& metadata, RankTrace& trace) {
   Collective& record = entry.record;
   const bool named = !trace.names[record.group].empty();
   const ProcessGroup* group = nullptr;
   if (named) {
-    group = find_group(metadata, trace.names[record.group]);
+    const std::string& name = trace.names[record.group];
+    const auto found = std::ranges::find(metadata.groups, name, &ProcessGroup::name);
+    if (found != metadata.groups.end()) group = &*found;
   } else if (metadata.groups.size() == 1) {
     group = &metadata.groups.front();
     record.group = trace.names.intern(group->name);
@@ -131,10 +126,10 @@ std::optional<std::uint32_t> take_place(std::string_view& text) {
 std::optional<TransferEnd> end_in_range(std::string_view name) {
   if (!name.starts_with(kRangePrefix)) return std::nullopt;
   name.remove_prefix(kRangePrefix.size());
-  TransferEnd end{kind_of_collective(name.substr(0, name.find(' '))), {}, {}, {}};
+  const std::size_t blank = std::min(name.find(' '), name.size());
+  TransferEnd end{kind_of_collective(name.substr(0, blank)), {}, {}, {}};
   if (end.kind != CollectiveKind::kSend && end.kind != CollectiveKind::kRecv) return std::nullopt;
-  name.remove_prefix(std::min(name.size(), name.find(' ') == name.npos ? name.size()
-                                                                       : name.find(' ') + 1));
+  name.remove_prefix(std::min(blank + 1, name.size()));
   const auto own = take_place(name);
   const bool arrow = name.starts_with("->") || name.starts_with("<-");
   if (!own || !arrow) return end;

@@ -48,7 +48,7 @@ constexpr std::array kSigns{
 };
 
 bool has_key(const KinetoTextShape& shape, std::string_view key) {
-  return std::find(shape.keys.begin(), shape.keys.end(), key) != shape.keys.end();
+  return std::ranges::find(shape.keys, key) != shape.keys.end();
 }
 
 bool mentions(const KinetoTextShape& shape, std::string_view text) {
@@ -128,18 +128,6 @@ std::uint64_t count_of(const KinetoRecords& records, KinetoCategory category) {
   return records.category_counts[static_cast<std::size_t>(category)];
 }
 
-std::string most_frequent_foreign(const KinetoRecords& records) {
-  std::string_view best;
-  std::uint64_t most = 0;
-  for (const auto& [name, count] : records.foreign_categories) {
-    if (count > most) {
-      best = name;
-      most = count;
-    }
-  }
-  return std::string(best);
-}
-
 /// Kineto's categories of devices that are no GPU, by how they begin.
 constexpr std::array kOtherDevices{
     std::pair<std::string_view, std::string_view>{"mtia_", "Meta's MTIA"},
@@ -197,9 +185,11 @@ std::string look_of_events(const KinetoTextShape& shape, const KinetoRecords& re
   if (mentions(shape, "Task Type") || mentions(shape, "AI_CORE") || mentions(shape, "AICORE")) {
     return "looks like an Ascend timeline, not a GPU's";
   }
-  const std::string foreign = most_frequent_foreign(records);
-  if (!foreign.empty()) {
-    return "is a Chrome trace of another program: its events are of category '" + foreign +
+  const auto& foreign = records.foreign_categories;
+  const auto count = [](const auto& category) { return category.second; };
+  const auto most = std::ranges::max_element(foreign, {}, count);
+  if (most != foreign.end() && !most->first.empty()) {
+    return "is a Chrome trace of another program: its events are of category '" + most->first +
            "', none of Kineto's";
   }
   return "is a Chrome trace without Kineto's categories: no event is a kernel, copy or call";

@@ -123,10 +123,7 @@ bool read_notes(std::string_view json, KinetoMetadata& out) {
 }  // namespace
 
 bool is_wanted_metadata(std::string_view key) {
-  for (const std::string_view wanted : kWanted) {
-    if (key == wanted) return true;
-  }
-  return false;
+  return std::ranges::find(kWanted, key) != kWanted.end();
 }
 
 void KinetoMetadataReader::add(std::string_view key, std::string_view json) {
@@ -223,10 +220,6 @@ void KinetoReader::read_object() {
     }
     if (read_member() == Step::kEnd) return;
   }
-  mark_truncated();
-}
-
-void KinetoReader::mark_truncated() {
   shape_.truncated = true;
 }
 
@@ -257,7 +250,7 @@ KinetoReader::Step KinetoReader::recover_member() {
     // What follows the events is a few values: give up the rest.
     while (window_.text().size() < kMostTail && window_.more()) {
     }
-    if (window_.at_end()) mark_truncated();
+    if (window_.at_end()) shape_.truncated = true;
     else count(kineto::kDamagedEvents);
     return Step::kEnd;
   }
@@ -270,7 +263,7 @@ KinetoReader::Step KinetoReader::recover_member() {
       return Step::kNext;
     }
     if (window_.at_end()) {
-      mark_truncated();
+      shape_.truncated = true;
       return Step::kEnd;
     }
     // At the window's limit: keep enough to find a key that lies across.
@@ -299,7 +292,7 @@ void KinetoReader::read_events() {
 void KinetoReader::end_of_text() {
   // A bare array may lack its end; an object that ends inside its events was cut.
   if (shape_.root == KinetoTextShape::Root::kArray) count(kineto::kArrayOpen);
-  else mark_truncated();
+  else shape_.truncated = true;
 }
 
 KinetoReader::Step KinetoReader::read_event_here() {
@@ -338,7 +331,7 @@ KinetoReader::Step KinetoReader::recover_event() {
     return Step::kNext;
   }
   const bool cut = window_.at_end();
-  if (cut) mark_truncated();
+  if (cut) shape_.truncated = true;
   else count(kineto::kDamagedEvents);
   window_.advance(window_.text().size());
   return cut ? Step::kEnd : Step::kNext;

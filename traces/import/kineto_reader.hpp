@@ -90,7 +90,6 @@ class KinetoReader {
   [[nodiscard]] bool repair_event(std::size_t limit);
   void end_of_text();
   void end_of_document();
-  void mark_truncated();
   void count(const CounterSpec& spec) { counts_.add(spec); }
 
   TextWindow& window_;

@@ -18,8 +18,7 @@ namespace {
 constexpr std::size_t kMostForeignNames = 64;
 
 bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
 }
 
 /// The digits of "4093687616", 4093687616 or "stream 7".
@@ -345,17 +344,12 @@ void KinetoRecorder::add_thread_name(const RawEvent& event) {
 NameId KinetoRecorder::intern(std::string_view raw_name) {
   StringTable& names = records_.trace.names;
   const std::size_t before = names.size();
-  NameId id;
-  if (raw_name.find('\\') != std::string_view::npos) {
-    const std::string name = unescape(raw_name);
-    const bool good = is_utf8(name);
-    id = names.intern(good ? name : repaired_utf8(name));
-    if (names.size() > before && !good) records_.trace.counters.add(kineto::kInvalidUtf8);
-  } else {
-    const bool good = is_utf8(raw_name);
-    id = good ? names.intern(raw_name) : names.intern(repaired_utf8(raw_name));
-    if (names.size() > before && !good) records_.trace.counters.add(kineto::kInvalidUtf8);
-  }
+  const bool escaped = raw_name.find('\\') != std::string_view::npos;
+  const std::string unescaped = escaped ? unescape(raw_name) : std::string();
+  const std::string_view name = escaped ? unescaped : raw_name;
+  const bool good = is_utf8(name);
+  const NameId id = good ? names.intern(name) : names.intern(repaired_utf8(name));
+  if (names.size() > before && !good) records_.trace.counters.add(kineto::kInvalidUtf8);
   if (names.size() > before && has_control(raw_name)) {
     records_.trace.counters.add(kineto::kRawControls);
   }
@@ -507,9 +501,8 @@ bool decided(const RawEvent& event) {
 }  // namespace
 
 KinetoCategory kineto_category(std::string_view text) {
-  for (const NamedCategory& entry : kCategories) {
-    if (text == entry.name) return entry.category;
-  }
+  const auto exact = std::ranges::find(kCategories, text, &NamedCategory::name);
+  if (exact != kCategories.end()) return exact->category;
   for (const NamedCategory& entry : kCategories) {
     if (equal_ignoring_case(text, entry.name)) return entry.category;
   }

@@ -153,7 +153,6 @@ class KinetoRecorder {
   void add(const RawEvent& event, EventStatus status);
   /// The records; the recorder is spent.
   [[nodiscard]] KinetoRecords take() { return std::move(records_); }
-  [[nodiscard]] const KinetoRecords& records() const { return records_; }
 
  private:
   struct Span {

@@ -116,8 +116,8 @@ void add_call(NsysSession& session, NsysRankBuilder& rank, const UnrankedCall& p
 /// Calls that name no GPU go where their thread's call before them went, else the one after.
 void give_by_thread(NsysSession& session, RankSet& set, const Process& owner,
                     std::vector<UnrankedCall>& calls) {
-  std::stable_sort(calls.begin(), calls.end(), [](const UnrankedCall& a, const UnrankedCall& b) {
-    return a.thread != b.thread ? a.thread < b.thread : a.span.start < b.span.start;
+  std::ranges::stable_sort(calls, {}, [](const UnrankedCall& call) {
+    return std::pair(call.thread, call.span.start);
   });
   std::uint64_t given = 0;
   for (std::size_t first = 0; first < calls.size();) {
@@ -207,13 +207,9 @@ void complete_rank(RankTrace& trace) {
       calls.push_back({call.correlation, call.start, call.kind});
     }
   }
-  std::stable_sort(calls.begin(), calls.end(), [](const Entry& a, const Entry& b) {
-    return a.correlation < b.correlation;
-  });
+  std::ranges::stable_sort(calls, {}, &Entry::correlation);
   for (SyncRecord& record : trace.syncs) {
-    const auto found = std::lower_bound(
-        calls.begin(), calls.end(), record.correlation,
-        [](const Entry& entry, std::uint64_t wanted) { return entry.correlation < wanted; });
+    const auto found = std::ranges::lower_bound(calls, record.correlation, {}, &Entry::correlation);
     if (found == calls.end() || found->correlation != record.correlation) continue;
     record.at = found->start;
     if (record.kind == HostCallKind::kOther) record.kind = found->kind;
@@ -317,8 +313,7 @@ struct Change {
 };
 
 std::vector<MemorySample> totals(std::vector<Change>& changes) {
-  std::stable_sort(changes.begin(), changes.end(),
-                   [](const Change& a, const Change& b) { return a.at < b.at; });
+  std::ranges::stable_sort(changes, {}, &Change::at);
   std::vector<MemorySample> samples;
   std::int64_t total = 0;
   for (const Change& change : changes) {

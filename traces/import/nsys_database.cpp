@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 
 #include "sim/base/input_file.hpp"
 #include "traces/import/byte_stream.hpp"
@@ -52,8 +51,35 @@ std::optional<std::uint64_t> promised_bytes(std::string_view header) {
 constexpr std::string_view kExpected =
     "; expected an SQLite database as 'nsys export --type sqlite' writes it";
 
-Result<void> check_header(std::string_view header, std::uint64_t size, const std::string& file,
-                          std::string_view why_short) {
+/// A query, finalised with the object.
+class Query {
+ public:
+  Query(sqlite3* database, const std::string& sql)
+      : status_(sqlite3_prepare_v2(database, sql.c_str(), -1, &statement_, nullptr)) {}
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
+  ~Query() { sqlite3_finalize(statement_); }
+
+  /// Moves to the next row; false: the end, or a fault, which status() tells apart.
+  bool next() {
+    if (status_ == SQLITE_OK || status_ == SQLITE_ROW) status_ = sqlite3_step(statement_);
+    return status_ == SQLITE_ROW;
+  }
+  [[nodiscard]] int status() const { return status_; }
+  [[nodiscard]] std::int64_t integer(int column) const {
+    return sqlite3_column_int64(statement_, column);
+  }
+  /// Null: absent.
+  [[nodiscard]] const char* text(int column) const {
+    return reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  }
+
+ private:
+  sqlite3_stmt* statement_ = nullptr;
+  int status_;
+};
+
+Result<void> check_header(std::string_view header, std::uint64_t size, const std::string& file) {
   if (size == 0) return fail(file, {}, "is empty" + std::string(kExpected));
   if (!header.starts_with(kSqliteMagic)) {
     return fail(file, {}, "is not an SQLite database" + std::string(kExpected));
@@ -62,7 +88,8 @@ Result<void> check_header(std::string_view header, std::uint64_t size, const std
   if (size < kHeaderBytes || (promised && *promised > size)) {
     return fail(file, {},
                 "is cut: found " + std::to_string(size) + " bytes, but its header says " +
-                    std::to_string(promised.value_or(kHeaderBytes)) + std::string(why_short));
+                    std::to_string(promised.value_or(kHeaderBytes)) +
+                    " (an export or a copy that was interrupted?)");
   }
   return {};
 }
@@ -105,21 +132,15 @@ struct Database::State {
   }
 
   Result<void> list_tables() {
-    sqlite3_stmt* statement = nullptr;
-    const char* sql = "SELECT name, rootpage FROM sqlite_master WHERE type='table'";
-    int status = sqlite3_prepare_v2(handle, sql, -1, &statement, nullptr);
-    while (status == SQLITE_OK || status == SQLITE_ROW) {
-      status = sqlite3_step(statement);
-      if (status != SQLITE_ROW || tables.size() >= kMaxTables) break;
-      const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+    Query query(handle, "SELECT name, rootpage FROM sqlite_master WHERE type='table'");
+    while (query.next()) {
+      if (tables.size() >= kMaxTables) return fail(source, {}, "has more than 4096 tables");
       // Virtual tables have no page of their own.
-      if (name != nullptr && sqlite3_column_int64(statement, 1) > 0) tables.emplace_back(name);
+      const char* name = query.text(0);
+      if (name != nullptr && query.integer(1) > 0) tables.emplace_back(name);
     }
-    const std::string reason = fault();
-    sqlite3_finalize(statement);
-    if (status == SQLITE_DONE) return {};
-    if (status == SQLITE_ROW) return fail(source, {}, "has more than 4096 tables");
-    return fail(source, {}, "cannot be read as an SQLite database: " + reason);
+    if (query.status() == SQLITE_DONE) return {};
+    return fail(source, {}, "cannot be read as an SQLite database: " + fault());
   }
 };
 
@@ -164,8 +185,7 @@ Result<Database> Database::open(const fs::path& path, std::uint64_t max_unpacked
     if (made) made->state_->gzip_damaged = bytes.damaged();
     return made;
   }
-  BUBBLESIM_RETURN_IF_ERROR(check_header(header, bytes.total(), path.string(),
-                                         " (an export or a copy that was interrupted?)"));
+  BUBBLESIM_RETURN_IF_ERROR(check_header(header, bytes.total(), path.string()));
   auto state = std::make_unique<State>();
   state->source = path.string();
   state->size = bytes.total();
@@ -181,9 +201,8 @@ Result<Database> Database::open(const fs::path& path, std::uint64_t max_unpacked
 }
 
 Result<Database> Database::from_memory(std::string bytes, const std::string& source) {
-  BUBBLESIM_RETURN_IF_ERROR(check_header(std::string_view(bytes).substr(0, kHeaderBytes),
-                                         bytes.size(), source,
-                                         " (an export or a copy that was interrupted?)"));
+  BUBBLESIM_RETURN_IF_ERROR(
+      check_header(std::string_view(bytes).substr(0, kHeaderBytes), bytes.size(), source));
   auto state = std::make_unique<State>();
   state->source = source;
   state->size = bytes.size();
@@ -210,51 +229,34 @@ bool Database::gzip_damaged() const { return state_->gzip_damaged; }
 const std::string& Database::damage() const { return state_->damage; }
 
 bool Database::has_table(std::string_view table) const {
-  return std::any_of(state_->tables.begin(), state_->tables.end(),
-                     [table](const std::string& name) { return alike(name, table); });
+  return std::ranges::any_of(
+      state_->tables, [table](const std::string& name) { return alike(name, table); });
 }
 
 std::vector<std::string> Database::columns(std::string_view table) const {
   std::vector<std::string> names;
   if (!has_table(table)) return names;
-  sqlite3_stmt* statement = nullptr;
-  const std::string sql = "PRAGMA table_info(" + sql_name(table) + ")";
-  if (sqlite3_prepare_v2(state_->handle, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK) {
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-      const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(statement, 1));
-      names.emplace_back(name == nullptr ? "" : name);
-    }
+  Query query(state_->handle, "PRAGMA table_info(" + sql_name(table) + ")");
+  while (query.next()) {
+    const char* name = query.text(1);
+    names.emplace_back(name == nullptr ? "" : name);
   }
-  sqlite3_finalize(statement);
   return names;
 }
 
 bool Database::is_row_key(std::string_view table, std::string_view column) const {
   // EXPLAIN QUERY PLAN says how SQLite would look for it, whatever way the key was declared.
   if (!has_table(table)) return false;
-  const std::string sql = "EXPLAIN QUERY PLAN SELECT 1 FROM " + sql_name(table) + " WHERE " +
-                          sql_name(column) + "=1";
-  sqlite3_stmt* statement = nullptr;
-  bool direct = false;
-  if (sqlite3_prepare_v2(state_->handle, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK &&
-      sqlite3_step(statement) == SQLITE_ROW) {
-    const auto* plan = reinterpret_cast<const char*>(sqlite3_column_text(statement, 3));
-    direct = plan != nullptr && std::strncmp(plan, "SEARCH", 6) == 0;
-  }
-  sqlite3_finalize(statement);
-  return direct;
+  Query query(state_->handle, "EXPLAIN QUERY PLAN SELECT 1 FROM " + sql_name(table) + " WHERE " +
+                                  sql_name(column) + "=1");
+  const char* plan = query.next() ? query.text(3) : nullptr;
+  return plan != nullptr && std::string_view(plan).starts_with("SEARCH");
 }
 
 std::uint64_t Database::estimated_rows(std::string_view table) const {
   if (!has_table(table)) return 0;
-  const std::string sql = "SELECT max(rowid) FROM " + sql_name(table);
-  sqlite3_stmt* statement = nullptr;
-  std::int64_t rows = 0;
-  if (sqlite3_prepare_v2(state_->handle, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK &&
-      sqlite3_step(statement) == SQLITE_ROW) {
-    rows = sqlite3_column_int64(statement, 0);
-  }
-  sqlite3_finalize(statement);
+  Query query(state_->handle, "SELECT max(rowid) FROM " + sql_name(table));
+  const std::int64_t rows = query.next() ? query.integer(0) : 0;
   return static_cast<std::uint64_t>(std::clamp<std::int64_t>(
       rows, 0, static_cast<std::int64_t>(state_->size / 8)));
 }
@@ -275,9 +277,8 @@ Rows::Rows(const Database& database, const std::string& table,
   const std::vector<std::string> stored = database.columns(table);
   std::string sql = "SELECT ";
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    present_[i] = std::any_of(stored.begin(), stored.end(), [&](const std::string& name) {
-      return alike(name, columns[i]);
-    });
+    present_[i] = std::ranges::any_of(
+        stored, [&](const std::string& name) { return alike(name, columns[i]); });
     sql += (i == 0 ? "" : ", ") + (present_[i] ? sql_name(columns[i]) : std::string("NULL"));
   }
   sql += " FROM " + sql_name(table);

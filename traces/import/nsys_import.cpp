@@ -11,7 +11,7 @@
 #include "traces/import/nsys_target.hpp"
 #include "traces/import/read_files.hpp"
 #include "traces/join/join_recording.hpp"
-#include "traces/join/remove_duplicates.hpp"
+#include "traces/sort_records.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -136,8 +136,7 @@ Result<NsysFile> import_database(const nsys::Database& database,
     session.count(nsys::kDuplicates, drop_duplicates(trace));
     join_recording(trace);
   }
-  std::stable_sort(file.job.ranks.begin(), file.job.ranks.end(),
-                   [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
+  std::ranges::stable_sort(file.job.ranks, {}, &RankTrace::rank);
   file.job.ranks.front().counters.merge(session.counters);
   return file;
 }
@@ -169,8 +168,8 @@ bool distinct(const std::vector<NsysFile>& files) {
   for (const NsysFile& file : files) {
     for (const RankTrace& rank : file.job.ranks) ranks.push_back(rank.rank);
   }
-  std::sort(ranks.begin(), ranks.end());
-  return std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end();
+  std::ranges::sort(ranks);
+  return std::ranges::adjacent_find(ranks) == ranks.end();
 }
 
 /// Numbers all ranks anew, by file names if those tell, else by order.
@@ -227,8 +226,7 @@ Result<JobTrace> import_nsys_job(std::span<const fs::path> paths,
     BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, read_file(path, progress));
     files.push_back(std::move(file));
   }
-  const bool recorded = std::all_of(files.begin(), files.end(),
-                                    [](const NsysFile& file) { return file.ranks_recorded; });
+  const bool recorded = std::ranges::all_of(files, &NsysFile::ranks_recorded);
   if (!recorded || !distinct(files)) number_files(paths, files);
   JobTrace job;
   for (NsysFile& file : files) {
@@ -239,8 +237,7 @@ Result<JobTrace> import_nsys_job(std::span<const fs::path> paths,
       job.ranks.push_back(std::move(rank));
     }
   }
-  std::stable_sort(job.ranks.begin(), job.ranks.end(),
-                   [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
+  std::ranges::stable_sort(job.ranks, {}, &RankTrace::rank);
   std::uint32_t world = job.ranks.back().rank + 1;
   if (recorded) {
     for (const RankTrace& rank : job.ranks) world = std::max(world, rank.world_size);

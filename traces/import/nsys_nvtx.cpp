@@ -27,10 +27,8 @@ constexpr std::array kFields{
 };
 
 std::optional<std::uint64_t> PayloadFields::*field_named(std::string_view name) {
-  for (const NamedField& field : kFields) {
-    if (field.name == name) return field.what;
-  }
-  return nullptr;
+  const auto field = std::ranges::find(kFields, name, &NamedField::name);
+  return field == kFields.end() ? nullptr : field->what;
 }
 
 /// Bytes of an entry by NVTX_PAYLOAD_ENTRY_TYPE_*, on 64-bit Linux; 0: not a number.
@@ -73,8 +71,7 @@ PayloadSchemas::PayloadSchemas(NsysSession& session) {
   }
   session.finish(rows);
   for (auto& [key, list] : found) {
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Entry& a, const Entry& b) { return a.index < b.index; });
+    std::ranges::stable_sort(list, {}, &Entry::index);
     std::size_t next = 0;
     for (const Entry& entry : list) {
       const std::size_t size = size_of_type(entry.type);

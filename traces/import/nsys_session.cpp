@@ -218,8 +218,8 @@ Result<RankSet> RankSet::survey(NsysSession& session) {
                 "found operations of more than " + std::to_string(kMaxRanks) +
                     " processes and GPUs; expected those of one profiled job");
   }
-  const bool kernels = std::any_of(found.begin(), found.end(),
-                                   [](const auto& entry) { return entry.second.kernels > 0; });
+  const bool kernels =
+      std::ranges::any_of(found, [](const auto& entry) { return entry.second.kernels > 0; });
   if (!kernels && !found.empty()) session.count(kNoKernels);
   RankSet set;
   std::uint64_t most = 0;
@@ -243,9 +243,7 @@ Result<RankSet> RankSet::survey(NsysSession& session) {
 
 Process* RankSet::process(std::optional<std::int64_t> global_id) {
   const std::int64_t id = process_of(global_id.value_or(0));
-  const auto found = std::lower_bound(
-      processes_.begin(), processes_.end(), id,
-      [](const Process& process, std::int64_t wanted) { return process.id < wanted; });
+  const auto found = std::ranges::lower_bound(processes_, id, {}, &Process::id);
   if (found != processes_.end() && found->id == id) return &*found;
   // Exports without processes of operations: all calls are of that one.
   const bool only = processes_.size() == 1 && (processes_.front().id == 0 || id == 0);
@@ -255,9 +253,8 @@ Process* RankSet::process(std::optional<std::int64_t> global_id) {
 NsysRankBuilder* RankSet::of_device(std::optional<std::int64_t> global_pid, std::uint32_t device) {
   Process* owner = process(global_pid);
   if (owner == nullptr) return nullptr;
-  const auto found = std::lower_bound(
-      owner->ranks.begin(), owner->ranks.end(), device,
-      [this](std::uint32_t rank, std::uint32_t wanted) { return ranks[rank].device < wanted; });
+  const auto found = std::ranges::lower_bound(
+      owner->ranks, device, {}, [this](std::uint32_t rank) { return ranks[rank].device; });
   const bool own = found != owner->ranks.end() && ranks[*found].device == device;
   return &ranks[own ? *found : owner->main];
 }

@@ -62,14 +62,6 @@ std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> read_numbering(Nsy
   return numbering;
 }
 
-template <class Matches>
-const Gpu* find_gpu(const std::vector<Gpu>& gpus, Matches matches) {
-  for (const Gpu& gpu : gpus) {
-    if (matches(gpu)) return &gpu;
-  }
-  return nullptr;
-}
-
 // ---- Streams and threads
 
 void set_stream_kinds(NsysSession& session, RankSet& set) {
@@ -136,16 +128,13 @@ void describe_devices(NsysSession& session, RankSet& set) {
   for (NsysRankBuilder& rank : set.ranks) {
     const std::int64_t device = rank.device;
     const auto number = numbering.find({system_process(rank.process), device});
-    const Gpu* gpu = nullptr;
-    if (number != numbering.end()) {
-      gpu = find_gpu(gpus, [&](const Gpu& candidate) { return candidate.id == number->second; });
+    auto gpu = gpus.end();
+    if (number != numbering.end()) gpu = std::ranges::find(gpus, number->second, &Gpu::id);
+    if (gpu == gpus.end()) {
+      gpu = std::ranges::find(gpus, std::optional(device), &Gpu::cuda_device);
     }
-    if (gpu == nullptr) {
-      gpu = find_gpu(gpus, [&](const Gpu& candidate) { return candidate.cuda_device == device; });
-    }
-    if (gpu == nullptr)
-      gpu = find_gpu(gpus, [&](const Gpu& candidate) { return candidate.id == device; });
-    if (gpu == nullptr) session.count(kDeviceUnknown);
+    if (gpu == gpus.end()) gpu = std::ranges::find(gpus, device, &Gpu::id);
+    if (gpu == gpus.end()) session.count(kDeviceUnknown);
     else rank.trace.device = gpu->info;
   }
 }
