@@ -9,6 +9,7 @@
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/polling.hpp"
 #include "sim/workload/program_draft.hpp"
+#include "traces/sort_records.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -278,11 +279,10 @@ void index_streams_and_threads(Draft& draft) {
   for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
     draft.stream_ops[draft.stream_of(draft.ops[i])].push_back(i);
   }
-  const auto starts_earlier = [&](std::uint32_t a, std::uint32_t b) {
-    return draft.ops[a].start < draft.ops[b].start;
-  };
   for (auto& ops : draft.stream_ops) {
-    if (!std::ranges::is_sorted(ops, starts_earlier)) std::ranges::stable_sort(ops, starts_earlier);
+    traces::sort_stably(ops, [&](std::uint32_t a, std::uint32_t b) {
+      return draft.ops[a].start < draft.ops[b].start;
+    });
   }
   draft.thread_calls.resize(draft.trace->threads.size() + 1);
   for (std::uint32_t i = 0; i < draft.calls.size(); ++i) {

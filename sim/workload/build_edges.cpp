@@ -117,9 +117,8 @@ void add_default_stream(Draft& draft) {
 // The first launch on `thread` that starts at or after `at`.
 const DraftCall* next_launch(const Draft& draft, std::uint32_t thread, TraceTime at) {
   const auto& calls = draft.thread_calls[thread];
-  auto place = std::lower_bound(calls.begin(), calls.end(), at, [&](std::uint32_t i, TraceTime t) {
-    return draft.calls[i].start < t;
-  });
+  auto place = std::ranges::lower_bound(
+      calls, at, {}, [&](std::uint32_t i) { return draft.calls[i].start; });
   while (place != calls.end() && draft.calls[*place].op_count == 0) ++place;
   return place == calls.end() ? nullptr : &draft.calls[*place];
 }

@@ -28,10 +28,8 @@ constexpr Duration kUsualCost = std::chrono::microseconds(2);
 constexpr Duration kStaging = std::chrono::microseconds(50);
 constexpr Duration kLastStaged = std::chrono::microseconds(500);
 
-// Streams' last launched operations before a call, as calls are walked in time order.
-struct Progress {
-  std::vector<std::uint32_t> last;  // by stream
-};
+// By stream, its last launched operation before a call, as calls are walked in time order.
+using Progress = std::vector<std::uint32_t>;
 
 // The call blocked until `end`, then needed the rest to return.
 void set_wait(Draft& draft, DraftCall& call, program::StepKind kind, std::uint32_t target,
@@ -75,7 +73,7 @@ bool ended_within(const Draft& draft, std::uint32_t op, const DraftCall& call) {
 // repeats, the pass before counts where this one has launched nothing there yet.
 std::optional<TraceTime> stream_end(const Draft& draft, const Progress& progress,
                                     std::uint32_t stream) {
-  const std::uint32_t op = progress.last[stream];
+  const std::uint32_t op = progress[stream];
   return op == program::kNoIndex ? draft.pass_before(stream) : draft.ops[op].end;
 }
 
@@ -84,7 +82,7 @@ std::optional<std::uint32_t> awaited_stream(const Draft& draft, const Progress& 
                                             const DraftCall& call) {
   std::optional<std::uint32_t> best;
   TraceTime latest{};
-  for (std::uint32_t stream = 0; stream < progress.last.size(); ++stream) {
+  for (std::uint32_t stream = 0; stream < progress.size(); ++stream) {
     const auto end = stream_end(draft, progress, stream);
     if (!end || *end <= call.start || *end > call.end) continue;
     if (!best || *end > latest) {
@@ -116,7 +114,7 @@ void resolve_operations(Draft& draft, StreamOrder::Befores awaited, DraftCall& c
 void resolve_stream_sync(Draft& draft, const Progress& progress, const StreamOrder& order,
                          DraftCall& call) {
   std::optional<std::uint32_t> stream;
-  if (draft.named_stream(call) < progress.last.size()) {
+  if (draft.named_stream(call) < progress.size()) {
     stream = draft.named_stream(call);
     StreamOrder::Befores awaited = order.awaited_on(*stream);
     if (awaited.empty() && draft.stream_ops[*stream].empty()) draft.counters.add(kWaitsForNothing);
@@ -124,7 +122,7 @@ void resolve_stream_sync(Draft& draft, const Progress& progress, const StreamOrd
       return draft.stream_of(draft.ops[before.op]) == *stream;
     });
     if (!alone) return resolve_operations(draft, std::move(awaited), call);
-    if (contradicts(draft, call, progress.last[*stream])) draft.counters.add(kWaitsBeforeEnd);
+    if (contradicts(draft, call, progress[*stream])) draft.counters.add(kWaitsBeforeEnd);
   } else {
     stream = awaited_stream(draft, progress, call);
     if (!stream) return;
@@ -148,9 +146,9 @@ void keep_own_work(Draft& draft, DraftCall& call) {
 void resolve_device_sync(Draft& draft, const Progress& progress, DraftCall& call) {
   TraceTime latest = TraceTime::min();
   bool contradicted = false;
-  for (std::uint32_t stream = 0; stream < progress.last.size(); ++stream) {
+  for (std::uint32_t stream = 0; stream < progress.size(); ++stream) {
     latest = std::max(latest, stream_end(draft, progress, stream).value_or(latest));
-    contradicted = contradicted || contradicts(draft, call, progress.last[stream]);
+    contradicted = contradicted || contradicts(draft, call, progress[stream]);
   }
   if (contradicted && call.recorded_kind == HostCallKind::kDeviceSync) {
     draft.counters.add(kWaitsBeforeEnd);
@@ -369,7 +367,7 @@ void find_waits(Draft& draft) {
   const bool queued = !draft.waits.empty();  // so far, only launch queues made calls wait
   const std::vector<std::uint32_t> places =
       queued ? place_of_each(draft) : std::vector<std::uint32_t>{};
-  Progress progress{std::vector<std::uint32_t>(draft.trace->streams.size(), program::kNoIndex)};
+  Progress progress(draft.trace->streams.size(), program::kNoIndex);
   for (std::size_t i = 0; i < draft.calls.size(); ++i) {
     DraftCall& call = draft.calls[i];
     call.cost = call.end - call.start;
@@ -389,7 +387,7 @@ void find_waits(Draft& draft) {
     resolve_queue_wait(draft, places, call);
     resolve_launch(draft, call);
     for (std::uint32_t op = call.target; op < call.target + call.op_count; ++op) {
-      progress.last[draft.stream_of(draft.ops[op])] = op;
+      progress[draft.stream_of(draft.ops[op])] = op;
       order.launch(op);
     }
   }

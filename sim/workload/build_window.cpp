@@ -33,6 +33,7 @@ void set_iterations(Draft& draft) {
   traces::RankPass pass;
   traces::find_recorded(*draft.trace, pass);
   draft.marked = pass.marked;
+  draft.marked_thread = pass.thread;
   if (!pass.marked) {
     draft.counters.add(kUnmarked);
     return;
@@ -40,24 +41,17 @@ void set_iterations(Draft& draft) {
   for (const traces::RecordedIteration& iteration : pass.recorded) {
     draft.iteration_starts.push_back(draft.called(iteration.host.begin));
   }
-  draft.marked_thread = pass.thread;
   draft.iterations_end = draft.called(pass.recorded.back().host.end);
 }
 
-// One iteration, from the first record to the last host call, on the thread that calls most.
+// One iteration, from the first record to the last host call.
 void set_unmarked_iteration(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
   draft.iteration_starts.push_back(draft.begin);
-  draft.iterations_end = draft.begin;
-  std::vector<std::size_t> calls(trace.threads.size() + 1);
+  draft.iterations_end = trace.host_calls.empty() ? draft.end : draft.begin;
   for (const auto& call : trace.host_calls) {
     draft.iterations_end = std::max(draft.iterations_end, draft.called(call.end()));
-    ++calls[call.thread.index()];
   }
-  if (trace.host_calls.empty()) draft.iterations_end = draft.end;
-  const auto busiest = std::max_element(calls.begin(), calls.end()) - calls.begin();
-  draft.marked_thread = trace.host_calls.empty() ? static_cast<std::uint32_t>(trace.threads.size())
-                                                 : static_cast<std::uint32_t>(busiest);
 }
 
 void set_recording(Draft& draft) {

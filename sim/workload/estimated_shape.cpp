@@ -64,10 +64,7 @@ traces::LaunchShape ShapeEstimator::estimate(const traces::DeviceOp& op,
   const auto same_name = known_->find(op.name);
   if (same_name != known_->end()) {
     const Known& launches = same_name->second;
-    auto nearest = std::lower_bound(launches.begin(), launches.end(), op.duration,
-                                    [](const auto& launch, Duration wanted) {
-                                      return launch.first < wanted;
-                                    });
+    auto nearest = std::ranges::lower_bound(launches, op.duration, {}, &Known::value_type::first);
     const bool last = nearest == launches.end();
     if (nearest != launches.begin() &&
         (last || op.duration - std::prev(nearest)->first <= nearest->first - op.duration)) {

@@ -43,16 +43,14 @@ class SortedEnds {
   std::vector<TraceTime> ends_;
 };
 
-/// The queries of one thread since its last other call.
-struct QueryRow {
-  std::vector<std::uint32_t> queries;  // calls of the trace
-};
+/// The queries of one thread since its last other call, into RankTrace::host_calls.
+using QueryRow = std::vector<std::uint32_t>;
 
 bool is_poll(const QueryRow& row, const traces::RankTrace& trace, SortedEnds& ends) {
-  if (row.queries.size() < kFewestQueries) return false;
-  const HostCall& last = trace.host_calls[row.queries.back()];
-  if (last.end() - trace.host_calls[row.queries.front()].start < kShortestPoll) return false;
-  const TraceTime asked = trace.host_calls[row.queries[row.queries.size() - 2]].start;
+  if (row.size() < kFewestQueries) return false;
+  const HostCall& last = trace.host_calls[row.back()];
+  if (last.end() - trace.host_calls[row.front()].start < kShortestPoll) return false;
+  const TraceTime asked = trace.host_calls[row[row.size() - 2]].start;
   return ends.any_in(asked - kClockDoubt, last.end());
 }
 
@@ -64,8 +62,8 @@ std::vector<Poll> find_polls(const traces::RankTrace& trace, Duration host_ahead
   std::vector<QueryRow> rows(trace.threads.size());
   std::vector<Poll> polls;
   const auto close = [&](QueryRow& row) {
-    if (is_poll(row, trace, ends)) polls.push_back({row.queries.front(), row.queries.back()});
-    row.queries.clear();
+    if (is_poll(row, trace, ends)) polls.push_back({row.front(), row.back()});
+    row.clear();
   };
   for (std::uint32_t i = 0; i < trace.host_calls.size(); ++i) {
     const HostCall& call = trace.host_calls[i];
@@ -73,10 +71,9 @@ std::vector<Poll> find_polls(const traces::RankTrace& trace, Duration host_ahead
     if (!launching[call.thread.index()] || call.kind == HostCallKind::kOther) continue;
     const bool follows =
         call.kind == HostCallKind::kEventQuery &&
-        (row.queries.empty() ||
-         call.start - trace.host_calls[row.queries.back()].end() <= kLongestQueryPause);
+        (row.empty() || call.start - trace.host_calls[row.back()].end() <= kLongestQueryPause);
     if (!follows) close(row);
-    if (call.kind == HostCallKind::kEventQuery) row.queries.push_back(i);
+    if (call.kind == HostCallKind::kEventQuery) row.push_back(i);
   }
   for (QueryRow& row : rows) close(row);
   return polls;

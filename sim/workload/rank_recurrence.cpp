@@ -69,7 +69,7 @@ RankRecurrence::RankRecurrence(const program::Program& program, std::uint32_t ra
 }
 
 bool RankRecurrence::finished() const {
-  return unended_ == 0 && std::all_of(threads_.begin(), threads_.end(), [](const Thread& thread) {
+  return unended_ == 0 && std::ranges::all_of(threads_, [](const Thread& thread) {
            return thread.state == Thread::State::kDone;
          });
 }
@@ -163,11 +163,10 @@ void RankRecurrence::make_next_call() { go(look_ahead(false)); }
 // instant.
 bool RankRecurrence::returns_beyond_doubt(const Thread& thread, SimTime at) const {
   const std::vector<std::uint32_t> ended = ended_at(thread, at);
-  const bool certain =
-      !ended.empty() && std::none_of(ended.begin(), ended.end(), [&](std::uint32_t place) {
-        return takes_no_time(place);
-      });
-  return std::none_of(threads_.begin(), threads_.end(), [&](const Thread& other) {
+  const bool certain = !ended.empty() && std::ranges::none_of(ended, [&](std::uint32_t place) {
+    return takes_no_time(place);
+  });
+  return std::ranges::none_of(threads_, [&](const Thread& other) {
     if (&other == &thread) return false;
     if (other.state == Thread::State::kCalls) return !certain && other.at == at;
     return other.state == Thread::State::kWaits &&

@@ -113,18 +113,15 @@ class Recurrence {
 
 bool has_recurrence(const JobProgram& job, const hardware::GpuSpec& spec) {
   const std::size_t copy_engines = std::max(spec.copy_engines, 1U);
-  return !job.shared_hosts &&
-         std::all_of(job.ranks.begin(), job.ranks.end(),
-                     [&](const program::Program& program) {
-                       return program.own_kernels == program::OwnKernels::kAsRecorded &&
-                              copying_streams(program) <= copy_engines &&
-                              times_are_exact(program, spec);
-                     }) &&
-         std::all_of(job.collectives.begin(), job.collectives.end(),
-                     [](const JoinedCollective& collective) {
-                       return collective.transfer == program::kNoIndex;
-                     }) &&
-         meets_once(job);
+  const auto is_simple = [&](const program::Program& program) {
+    return program.own_kernels == program::OwnKernels::kAsRecorded &&
+           copying_streams(program) <= copy_engines && times_are_exact(program, spec);
+  };
+  const auto is_recorded = [](const JoinedCollective& collective) {
+    return collective.transfer == program::kNoIndex;
+  };
+  return !job.shared_hosts && std::ranges::all_of(job.ranks, is_simple) &&
+         std::ranges::all_of(job.collectives, is_recorded) && meets_once(job);
 }
 
 std::optional<std::vector<PassTimes>> pass_times(const JobProgram& job, std::uint32_t passes) {

@@ -23,14 +23,14 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-/// "e-05" at the front of `text`; 0 if there is none, nothing if it is broken.
-tl::expected<int, std::string_view> take_exponent(std::string_view& text) {
+/// "e-05" at the front of `text`; 0 if there is none, nothing if it has no digits.
+std::optional<int> take_exponent(std::string_view& text) {
   if (text.empty() || (text[0] != 'e' && text[0] != 'E')) return 0;
   text.remove_prefix(1);
   const bool negative = !text.empty() && text[0] == '-';
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
   const std::string_view digits = take_digits(text);
-  if (digits.empty()) return tl::make_unexpected(std::string_view("an exponent without digits"));
+  if (digits.empty()) return std::nullopt;
   int value = 0;
   for (const char digit : digits) {
     if (value < kExponentLimit) value = value * 10 + (digit - '0');
