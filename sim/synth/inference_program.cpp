@@ -302,9 +302,8 @@ OpDraft PassWriter::draft_of(const model::Communication& what) {
   OpDraft draft;
   draft.kind = program::WorkKind::kCollective;
   draft.name = writer_.name(what.name);
-  draft.profile = writer_.add_profile(
-      program::profile_kernel(collective_needs(1), program::KernelClass::kMemory, request_.gpu),
-      collective_launch(1));
+  const TimedKernel kernel = collective_kernel(1, request_.gpu);
+  draft.profile = writer_.add_profile(kernel.profile, kernel.launch);
   return draft;
 }
 

@@ -24,17 +24,26 @@ std::size_t until_exchange(std::span<const TimedItem> items) {
 
 }  // namespace
 
-program::LaunchNeeds collective_needs(std::uint32_t channels) {
-  return {channels, kCollectiveThreads, kCollectiveRegisters, kCollectiveSharedBytes};
+TimedKernel collective_kernel(std::uint32_t channels, const hardware::GpuSpec& gpu) {
+  TimedKernel kernel;
+  kernel.profile = program::profile_kernel(
+      {channels, kCollectiveThreads, kCollectiveRegisters, kCollectiveSharedBytes},
+      program::KernelClass::kMemory, gpu);
+  kernel.launch.grid = {channels, 1, 1};
+  kernel.launch.block = {kCollectiveThreads, 1, 1};
+  kernel.launch.registers_per_thread = kCollectiveRegisters;
+  kernel.launch.shared_memory_bytes = kCollectiveSharedBytes;
+  return kernel;
 }
 
-model::Launch collective_launch(std::uint32_t channels) {
-  model::Launch launch;
-  launch.grid = {channels, 1, 1};
-  launch.block = {kCollectiveThreads, 1, 1};
-  launch.registers_per_thread = kCollectiveRegisters;
-  launch.shared_memory_bytes = kCollectiveSharedBytes;
-  return launch;
+OpDraft draft_of(const CollectiveCall& call, CollectiveTable& collectives, ProgramWriter& writer) {
+  OpDraft draft;
+  draft.kind = program::WorkKind::kCollective;
+  draft.stream = call.stream;
+  draft.name = writer.name(call.name);
+  draft.collective =
+      collectives.find(call.use, call.kind, call.bytes, call.communicator, call.form);
+  return draft;
 }
 
 CollectivePattern collective_kind(model::Exchange exchange) {
@@ -173,12 +182,7 @@ std::uint32_t RankEmitter::launch_at_once(const CollectiveCall& call, Duration t
 
 std::uint32_t RankEmitter::launch_after(const CollectiveCall& call, Duration think,
                                         const std::vector<std::uint32_t>& after) {
-  OpDraft draft;
-  draft.kind = program::WorkKind::kCollective;
-  draft.stream = call.stream;
-  draft.name = writer_.name(call.name);
-  draft.collective = collectives_.find(call.use, call.kind, call.bytes, call.communicator,
-                                       call.form);
+  OpDraft draft = draft_of(call, collectives_, writer_);
   draft.profile = collective_profile(draft.collective);
   return writer_.launch(draft, after, {think, plan_.request.software.launch_call});
 }
@@ -187,10 +191,8 @@ std::uint32_t RankEmitter::collective_profile(std::uint32_t collective) {
   const std::uint32_t channels = collectives_.channels(collective);
   const auto [place, fresh] = profile_of_channels_.try_emplace(channels, 0);
   if (fresh) {
-    place->second = writer_.add_profile(
-        program::profile_kernel(collective_needs(channels), program::KernelClass::kMemory,
-                                plan_.request.gpu),
-        collective_launch(channels));
+    const TimedKernel kernel = collective_kernel(channels, plan_.request.gpu);
+    place->second = writer_.add_profile(kernel.profile, kernel.launch);
   }
   return place->second;
 }

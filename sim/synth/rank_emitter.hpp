@@ -123,11 +123,14 @@ class RankEmitter {
   std::uint32_t last_compute_ = program::kNoIndex;
 };
 
-/// The launch of a collective's kernel: a block for each channel, with 512 threads and one more
-/// warp in each block, and 96 registers a thread (launch shapes of ncclDevKernel in the H100 and
-/// A100 traces of the public profiler data; earlier versions differ by a few warps).
-[[nodiscard]] program::LaunchNeeds collective_needs(std::uint32_t channels);
-[[nodiscard]] model::Launch collective_launch(std::uint32_t channels);
+/// Profile and launch of a collective's kernel: a block for each channel, with 512 threads and one
+/// more warp in each block, and 96 registers a thread (launch shapes of ncclDevKernel in the H100
+/// and A100 traces of the public profiler data; earlier versions differ by a few warps).
+[[nodiscard]] TimedKernel collective_kernel(std::uint32_t channels, const hardware::GpuSpec& gpu);
+
+/// The operation of a collective, without its profile.
+[[nodiscard]] OpDraft draft_of(const CollectiveCall& call, CollectiveTable& collectives,
+                               ProgramWriter& writer);
 
 /// The network's pattern for an exchange.
 [[nodiscard]] network::CollectivePattern collective_kind(model::Exchange exchange);

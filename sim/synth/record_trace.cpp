@@ -232,8 +232,8 @@ class RankWriter {
                                                    : shape_like(program_.profiles[i])));
     }
     if (known) return;
-    const auto kernels = std::count_if(program_.ops.begin(), program_.ops.end(),
-                                       [](const Op& op) { return op.profile != kNoIndex; });
+    const auto kernels =
+        std::ranges::count_if(program_.ops, [](const Op& op) { return op.profile != kNoIndex; });
     trace_.counters.add(kShapesReconstructed, static_cast<std::uint64_t>(kernels));
   }
 
@@ -365,8 +365,7 @@ class RankWriter {
         trace_.memory.push_back({at, mark.bytes, mark.bytes});
       }
     }
-    std::stable_sort(trace_.memory.begin(), trace_.memory.end(),
-                     [](const auto& a, const auto& b) { return a.at < b.at; });
+    std::ranges::stable_sort(trace_.memory, {}, &traces::MemorySample::at);
   }
 
   const workload::JobProgram& job_;

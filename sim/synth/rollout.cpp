@@ -107,17 +107,10 @@ class Generator {
   }
 
   std::uint32_t launch(const CollectiveCall& call) {
-    OpDraft draft;
-    draft.kind = program::WorkKind::kCollective;
-    draft.stream = call.stream;
-    draft.name = writer_.name(call.name);
-    draft.collective =
-        collectives_.find(call.use, call.kind, call.bytes, call.communicator, call.form);
-    const std::uint32_t channels = collectives_.channels(draft.collective);
-    draft.profile = writer_.add_profile(
-        program::profile_kernel(collective_needs(channels), program::KernelClass::kMemory,
-                                plan_.request.gpu),
-        collective_launch(channels));
+    OpDraft draft = draft_of(call, collectives_, writer_);
+    const TimedKernel kernel =
+        collective_kernel(collectives_.channels(draft.collective), plan_.request.gpu);
+    draft.profile = writer_.add_profile(kernel.profile, kernel.launch);
     const SoftwareSpec& software = plan_.request.software;
     return writer_.launch(draft, {}, {software.collective_call, software.launch_call});
   }

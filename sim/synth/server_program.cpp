@@ -296,10 +296,8 @@ PassTimer::Timed PassTimer::time(const model::Communication& what) {
                            : exchanges->meeting(what);
   const auto [place, fresh] = profile_of_channels_.try_emplace(meeting.channels, 0);
   if (fresh) {
-    place->second = add_profile(
-        program::profile_kernel(collective_needs(meeting.channels),
-                                program::KernelClass::kMemory, plan_.request.gpu),
-        collective_launch(meeting.channels));
+    const TimedKernel kernel = collective_kernel(meeting.channels, plan_.request.gpu);
+    place->second = add_profile(kernel.profile, kernel.launch);
   }
   return {Duration{}, place->second, meeting.collective};
 }

@@ -163,8 +163,7 @@ Result<StageLayers> find_branches(const GraphStageSpec& stage, const model::Mode
   const auto runs = named_runs(*spec, static_cast<std::uint32_t>(work.layers.size()));
   std::vector<StageLayers> found;
   for (const std::string& name : stage.branches) {
-    const auto located = std::find_if(runs.begin(), runs.end(),
-                                 [&](const NamedRun& run) { return run.name == name; });
+    const auto located = std::ranges::find(runs, name, &NamedRun::name);
     if (located == runs.end()) {
       std::vector<std::string> names;
       for (const NamedRun& run : runs) names.push_back(run.name);
@@ -172,8 +171,7 @@ Result<StageLayers> find_branches(const GraphStageSpec& stage, const model::Mode
     }
     found.push_back(located->layers);
   }
-  std::sort(found.begin(), found.end(),
-            [](const StageLayers& a, const StageLayers& b) { return a.first < b.first; });
+  std::ranges::sort(found, {}, &StageLayers::first);
   for (std::size_t i = 1; i < found.size(); ++i) {
     if (found[i].first != found[i - 1].last) {
       return fail("branches of one stage have to follow each other; expected \"" +
@@ -184,8 +182,7 @@ Result<StageLayers> find_branches(const GraphStageSpec& stage, const model::Mode
 }
 
 Result<void> check_cover(std::vector<StageLayers> runs, std::uint32_t layers) {
-  std::sort(runs.begin(), runs.end(),
-            [](const StageLayers& a, const StageLayers& b) { return a.first < b.first; });
+  std::ranges::sort(runs, {}, &StageLayers::first);
   std::uint32_t next = 0;
   for (const StageLayers& run : runs) {
     if (run.first > next) return fail(fmt::format("layers {} to {} are in no stage", next,

@@ -414,25 +414,20 @@ class ExchangeWatch final : public workload::RunObserver {
   bool in_time_ = false;
 };
 
+const workload::LoneSetup kTwoPasses{workload::Repeat::kLoop, 2, {}};
+
 }  // namespace
 
 std::uint64_t late_exchanges(const workload::JobProgram& job, const hardware::GpuSpec& gpu) {
   std::vector<ExchangeWatch> watches(job.ranks.size());
-  workload::LoneSetup setup;
-  setup.repeat = workload::Repeat::kLoop;
-  setup.passes = 2;
-  workload::LoneJob lone(job, gpu, setup, workload::pointers_to(watches));
+  workload::LoneJob lone(job, gpu, kTwoPasses, workload::pointers_to(watches));
   lone.run();
-  return static_cast<std::uint64_t>(std::count_if(
-      watches.begin(), watches.end(), [](const ExchangeWatch& watch) { return watch.is_late(); }));
+  return static_cast<std::uint64_t>(std::ranges::count_if(watches, &ExchangeWatch::is_late));
 }
 
 Result<LoneIteration> time_alone(const workload::JobProgram& job, const hardware::GpuSpec& gpu) {
   std::vector<PassClock> clocks(job.ranks.size());
-  workload::LoneSetup setup;
-  setup.repeat = workload::Repeat::kLoop;
-  setup.passes = 2;
-  workload::LoneJob lone(job, gpu, setup, workload::pointers_to(clocks));
+  workload::LoneJob lone(job, gpu, kTwoPasses, workload::pointers_to(clocks));
   lone.run();
   BUBBLESIM_RETURN_IF_ERROR(lone.finished());
   LoneIteration out;

@@ -510,9 +510,8 @@ workload::JobProgram all_reduce_job(double bytes, bool shares_ports, const hardw
     draft.kind = program::WorkKind::kCollective;
     draft.name = writer.name("gradients");
     draft.collective = 0;
-    draft.profile = writer.add_profile(
-        program::profile_kernel(collective_needs(1), program::KernelClass::kMemory, gpu),
-        collective_launch(1));
+    const TimedKernel kernel = collective_kernel(1, gpu);
+    draft.profile = writer.add_profile(kernel.profile, kernel.launch);
     writer.wait_for(writer.launch(draft, {}, {}));
     job.ranks.push_back(writer.finish());
   }
