@@ -1,6 +1,7 @@
 #include "traces/align.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -108,8 +109,6 @@ void split_unnamed(std::vector<RankSequences>& sequences) {
   sequences = std::move(split);
 }
 
-Duration absolute(Duration value) { return value < Duration::zero() ? -value : value; }
-
 /// Sends, receives and exchanges by their two ends; all count as the send.
 RankSequences transfers_of(const RankTrace& trace) {
   RankSequences out;
@@ -179,7 +178,7 @@ std::vector<Candidate> candidates_of(const Sequence& reference, const Sequence& 
     if (pairs.empty() || static_cast<std::int64_t>(pairs.size()) < enough) continue;
     Candidate candidate{shift, upper_median(pairs), {},
                         std::min(m, n - shift) - std::max<std::int64_t>(0, -shift)};
-    for (Duration& difference : pairs) difference = absolute(difference - candidate.offset);
+    for (Duration& difference : pairs) difference = std::chrono::abs(difference - candidate.offset);
     candidate.spread = upper_median(pairs);
     out.push_back(candidate);
   }
@@ -200,7 +199,7 @@ std::optional<ChosenShift> best_shift(const Sequence& reference, const Sequence&
   const Duration tightest = std::ranges::min(candidates, {}, &Candidate::spread).spread;
   const Duration good = 2 * tightest + std::chrono::microseconds(1);
   std::erase_if(candidates, [&](const Candidate& entry) { return entry.spread > good; });
-  const auto size = [](const Candidate& entry) { return absolute(entry.offset); };
+  const auto size = [](const Candidate& entry) { return std::chrono::abs(entry.offset); };
   const Duration least = size(std::ranges::min(candidates, {}, size));
   std::erase_if(candidates, [&](const Candidate& entry) {
     return size(entry) > least && size(entry) >= 2 * least;
@@ -329,7 +328,7 @@ class Placement {
       out.matched = pairs.size();
       out.unmatched -= pairs.size();
       out.offset = local + *offsets_[other];
-      for (Duration& difference : pairs) difference = absolute(difference - local);
+      for (Duration& difference : pairs) difference = std::chrono::abs(difference - local);
       residuals_.insert(residuals_.end(), pairs.begin(), pairs.end());
       out.residual_max = *std::max_element(pairs.begin(), pairs.end());
       out.residual_median = upper_median(pairs);

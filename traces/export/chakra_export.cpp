@@ -31,8 +31,7 @@ struct Dependencies {
 class DependencyFinder {
  public:
   explicit DependencyFinder(const RankTrace& trace) : trace_(trace), edges_(trace.edges) {
-    std::stable_sort(edges_.begin(), edges_.end(),
-                     [](const Edge& a, const Edge& b) { return a.after < b.after; });
+    std::ranges::stable_sort(edges_, {}, &Edge::after);
     previous_op_ = previous_of(trace_.device_ops, &DeviceOp::stream, trace_.streams.size());
     previous_call_ = previous_of(trace_.host_calls, &HostCall::thread, trace_.threads.size());
     find_waits();
@@ -51,13 +50,10 @@ class DependencyFinder {
     Dependencies out;
     if (trace_.device_ops[op].launch != kNone) out.calls.push_back(trace_.device_ops[op].launch);
     if (previous_op_[op] != kNone) out.ops.push_back(previous_op_[op]);
-    const auto first = std::partition_point(edges_.begin(), edges_.end(), [op](const Edge& edge) {
-      return edge.after.value < op;
-    });
-    for (auto edge = first; edge != edges_.end() && edge->after.value == op; ++edge) {
-      if (edge->before.value == previous_op_[op]) continue;
-      out.ops.push_back(edge->before.value);
-      if (edge->inferred) out.inferred_ops.push_back(edge->before.value);
+    for (const Edge& edge : std::ranges::equal_range(edges_, DeviceOpId{op}, {}, &Edge::after)) {
+      if (edge.before.value == previous_op_[op]) continue;
+      out.ops.push_back(edge.before.value);
+      if (edge.inferred) out.inferred_ops.push_back(edge.before.value);
     }
     return out;
   }

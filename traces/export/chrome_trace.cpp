@@ -183,10 +183,9 @@ Layout lay_out(const ChromeTrace& trace) {
   Layout layout;
   layout.slices.resize(trace.slices.size());
   for (std::uint32_t i = 0; i < layout.slices.size(); ++i) layout.slices[i].slice = i;
-  std::stable_sort(layout.slices.begin(), layout.slices.end(),
-                   [&](const Placed& a, const Placed& b) {
-                     return shown_before(trace.slices[a.slice], trace.slices[b.slice]);
-                   });
+  std::ranges::stable_sort(layout.slices, shown_before, [&](const Placed& placed) -> const auto& {
+    return trace.slices[placed.slice];
+  });
   std::vector<std::uint32_t> next_thread(trace.processes.size(), 1);
   std::size_t first = 0;
   for (std::uint32_t track = 0; track < trace.tracks.size(); ++track) {
@@ -200,35 +199,29 @@ Layout lay_out(const ChromeTrace& trace) {
   return layout;
 }
 
+/// Name and place among its likes of a process, or of a thread (`thread` > 0).
 void write_name(EventList& events, std::uint32_t process, std::uint32_t thread,
-                std::string_view what, std::string_view name) {
+                std::string_view name) {
+  const std::string of = (thread > 0 ? ",\"tid\":" + std::to_string(thread) : std::string()) +
+                         ",\"name\":\"" + (thread > 0 ? "thread" : "process");
   std::string& text = events.begin('M', process);
-  if (thread > 0) text += ",\"tid\":" + std::to_string(thread);
-  text += ",\"name\":\"" + std::string(what) + "_name\",\"args\":{\"name\":";
+  text += of + "_name\",\"args\":{\"name\":";
   append_json_string(text, name);
   text += '}';
   events.end();
-}
-
-void write_order(EventList& events, std::uint32_t process, std::uint32_t thread,
-                 std::string_view what, std::uint32_t order) {
-  std::string& text = events.begin('M', process);
-  if (thread > 0) text += ",\"tid\":" + std::to_string(thread);
-  text += ",\"name\":\"" + std::string(what) + "_sort_index\",\"args\":{\"sort_index\":" +
-          std::to_string(order) + '}';
+  events.begin('M', process) += of + "_sort_index\",\"args\":{\"sort_index\":" +
+                                std::to_string(thread > 0 ? thread : process) + '}';
   events.end();
 }
 
 void write_names(EventList& events, const ChromeTrace& trace, const Layout& layout) {
   for (std::uint32_t process = 0; process < trace.processes.size(); ++process) {
-    write_name(events, process, 0, "process", trace.processes[process]);
-    write_order(events, process, 0, "process", process);
+    write_name(events, process, 0, trace.processes[process]);
   }
   for (const Layout::Thread& thread : layout.threads) {
     const ChromeTrack& track = trace.tracks[thread.track];
     const std::string lane = thread.lane == 0 ? "" : " (" + std::to_string(thread.lane + 1) + ")";
-    write_name(events, track.process, thread.id, "thread", track.name + lane);
-    write_order(events, track.process, thread.id, "thread", thread.id);
+    write_name(events, track.process, thread.id, track.name + lane);
   }
 }
 

@@ -178,9 +178,7 @@ bool TableExtents::covers(std::uint64_t used) const {
 }
 
 std::optional<std::uint32_t> TableExtents::place(std::uint64_t position) const {
-  const auto after = std::upper_bound(
-      extents_.begin(), extents_.end(), position,
-      [](std::uint64_t wanted, const Extent& extent) { return wanted < extent.first; });
+  const auto after = std::ranges::upper_bound(extents_, position, {}, &Extent::first);
   if (after == extents_.begin()) return std::nullopt;
   const Extent& extent = *(after - 1);
   if (position - extent.first >= extent.count) return std::nullopt;

@@ -157,8 +157,8 @@ std::vector<JobIteration> join(const std::vector<RankPass>& ranks, JoinBy join_b
   }
   std::vector<JobIteration> sorted;
   for (auto& [key, one] : all) {
-    const auto known = std::count_if(one.place.begin(), one.place.end(),
-                                  [](const auto& place) { return place.has_value(); });
+    const auto known = std::ranges::count_if(
+        one.place, [](const auto& place) { return place.has_value(); });
     if (known < taking_part) one.use = IterationUse::kNotOnAllRanks;
     sorted.push_back(std::move(one));
   }
@@ -168,7 +168,7 @@ std::vector<JobIteration> join(const std::vector<RankPass>& ranks, JoinBy join_b
 // By number; by place where ranks number them differently.
 std::vector<JobIteration> job_iterations(const std::vector<RankPass>& ranks) {
   std::vector<JobIteration> joined = join(ranks, JoinBy::kNumber);
-  const bool none = std::all_of(joined.begin(), joined.end(), [](const JobIteration& iteration) {
+  const bool none = std::ranges::all_of(joined, [](const JobIteration& iteration) {
     return iteration.use == IterationUse::kNotOnAllRanks;
   });
   return none && same_lengths(ranks) ? join(ranks, JoinBy::kPlace) : joined;

@@ -105,36 +105,23 @@ namespace {
 
 /// Where events were recorded: by event, the record calls in order of time. A driver that numbers
 /// each recording gives lists of one; older ones give the event's number again and again.
-class EventRecords {
- public:
-  void add(std::uint64_t event, std::uint32_t call) { calls_[event].push_back(call); }
-  void sort() {
-    for (auto& [event, calls] : calls_) std::sort(calls.begin(), calls.end());
-  }
-  /// The last record of `event` before the call `wait`; kNone: none.
-  [[nodiscard]] std::uint32_t last_record_before(std::uint64_t event, std::uint32_t wait) const {
-    const auto found = calls_.find(event);
-    if (found == calls_.end()) return kNone;
-    const auto after = std::lower_bound(found->second.begin(), found->second.end(), wait);
-    return after == found->second.begin() ? kNone : *std::prev(after);
-  }
-
-  /// A stream may be told to wait for a value before another is told to write it.
-  [[nodiscard]] std::uint32_t first_record_after(std::uint64_t event, std::uint32_t wait) const {
-    const auto found = calls_.find(event);
-    if (found == calls_.end()) return kNone;
-    const auto after = std::upper_bound(found->second.begin(), found->second.end(), wait);
-    return after == found->second.end() ? kNone : *after;
-  }
-
- private:
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> calls_;
-};
+using EventRecords = std::unordered_map<std::uint64_t, std::vector<std::uint32_t>>;
 
 struct Wait {
   std::uint32_t call;
   std::uint64_t event;
 };
+
+/// The last record of the event before the wait; else, since a stream may be told to wait for a
+/// value in memory before another is told to write it, the first after it; kNone: none.
+std::uint32_t record_for(const Wait& wait, const EventRecords& records) {
+  const auto found = records.find(wait.event);
+  if (found == records.end()) return kNone;
+  const std::vector<std::uint32_t>& calls = found->second;
+  const auto [before, after] = std::ranges::equal_range(calls, wait.call);
+  if (before != calls.begin()) return *std::prev(before);
+  return (wait.event & kMemoryValue) == 0 || after == calls.end() ? kNone : *after;
+}
 
 void name_call(HostCall& call, const SyncRecord& sync) {
   if (sync.stream != kNone) call.stream = sync.stream;
@@ -162,10 +149,10 @@ Syncs put_on_calls(const CallIndex& index, RankTrace& trace) {
     name_call(trace.host_calls[call], sync);
     if (sync.device != 0) found.devices[call] = sync.device;
     if (sync.event == 0) continue;
-    if (sync.kind == HostCallKind::kEventRecord) found.records.add(sync.event, call);
+    if (sync.kind == HostCallKind::kEventRecord) found.records[sync.event].push_back(call);
     if (sync.kind == HostCallKind::kStreamWaitEvent) found.waits.push_back({call, sync.event});
   }
-  found.records.sort();
+  for (auto& [event, calls] : found.records) std::ranges::sort(calls);
   return found;
 }
 
@@ -177,9 +164,7 @@ std::vector<std::uint32_t> join_syncs(const CallIndex& index, RankTrace& trace) 
   std::uint64_t without_record = 0;
   std::uint64_t without_edge = 0;
   for (const Wait& wait : syncs.waits) {
-    std::uint32_t record = syncs.records.last_record_before(wait.event, wait.call);
-    if (record == kNone && (wait.event & kMemoryValue) != 0)
-      record = syncs.records.first_record_after(wait.event, wait.call);
+    const std::uint32_t record = record_for(wait, syncs.records);
     if (record == kNone) {
       ++without_record;
       continue;

@@ -129,7 +129,7 @@ std::int32_t type_of(const JsonValue& value) {
 }
 
 bool is_any(std::string_view key, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), key) != names.end();
+  return std::ranges::find(names, key) != names.end();
 }
 
 /// Makes a node of a JSON object.

@@ -144,20 +144,16 @@ struct MeetingLine {
   }
   /// The first meeting with a waiting member; a lone send does not wait.
   [[nodiscard]] std::map<std::uint64_t, OpenMeeting>::iterator first_waiting() {
-    return std::find_if(open.begin(), open.end(),
-                        [](const auto& entry) { return !entry.second.waiting.empty(); });
+    return std::ranges::find_if(
+        open, [](const auto& entry) { return !entry.second.waiting.empty(); });
   }
   /// Which collective of its file the rank starts now: 0, 1, ...
   [[nodiscard]] std::uint64_t arrive(std::uint32_t rank) {
-    const auto member = std::lower_bound(
-        members.begin(), members.end(), rank,
-        [](const Member& entry, std::uint32_t wanted) { return entry.rank < wanted; });
-    return member->arrived++;
+    return std::ranges::lower_bound(members, rank, {}, &Member::rank)->arrived++;
   }
   [[nodiscard]] std::size_t expected(std::uint64_t n) const {
     return static_cast<std::size_t>(
-        std::count_if(members.begin(), members.end(),
-                      [n](const Member& member) { return member.uses > n; }));
+        std::ranges::count_if(members, [n](const Member& member) { return member.uses > n; }));
   }
 };
 
@@ -426,8 +422,8 @@ bool is_mostly_inferred(const File& file) {
 }  // namespace
 
 bool lacks_starts(const File& file) {
-  return std::any_of(file.nodes.begin(), file.nodes.end(),
-                     [](const ChakraNode& node) { return node.is_known() && !node.start_ns; });
+  return std::ranges::any_of(
+      file.nodes, [](const ChakraNode& node) { return node.is_known() && !node.start_ns; });
 }
 
 Result<std::vector<std::vector<std::uint32_t>>> lay_out(std::span<const RankFile> ranks) {
