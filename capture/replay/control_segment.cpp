@@ -18,7 +18,7 @@ namespace bubblesim::capture {
 namespace {
 
 // "bubblesim rig" as bytes, and a version: a segment with other bytes is refused.
-constexpr std::uint64_t kMagic = 0x62736d2d72696731;
+constexpr std::uint64_t kMagic = 0x62736d2d72696732;
 constexpr std::int64_t kNoStart = std::numeric_limits<std::int64_t>::min();
 
 /// A text that one process can read while another writes it: the reader gets all of it or nothing.
@@ -58,8 +58,6 @@ class SharedText {
 struct alignas(64) SharedSeat {
   std::atomic<std::uint32_t> state{0};
   std::atomic<std::uint32_t> pid{0};
-  std::atomic<std::uint32_t> stop{0};
-  std::atomic<std::uint64_t> iterations{0};
   alignas(64) std::atomic<std::uint64_t> progress{0};
   SharedText text;
 };
@@ -70,22 +68,12 @@ struct SharedBoard {
   Bell to_rig;
   Bell to_workers;
   std::atomic<std::int64_t> start{kNoStart};
-  std::atomic<std::uint32_t> has_fault{0};  ///< 1: being written; 2: written
-  SharedText fault;
+  std::atomic<std::uint32_t> stop{0};
   std::array<SharedSeat, kMostGateClients> seats;
 };
 
 SharedBoard& board_of(const SharedSegment& segment) {
   return *static_cast<SharedBoard*>(segment.address());
-}
-
-Result<std::unique_ptr<SharedSegment>> map_board(const std::string& name) {
-  BUBBLESIM_ASSIGN_OR_RETURN(auto segment,
-                             SharedSegment::open(name, sizeof(SharedBoard), "rig's memory"));
-  if (board_of(*segment).magic.load() != kMagic) {
-    return fail("\"" + name + "\" is no rig's memory of this version");
-  }
-  return segment;
 }
 
 }  // namespace
@@ -113,16 +101,9 @@ WorkerStatus ControlBoard::status(ClientId client) const {
   const SharedSeat& seat = board_of(*memory_).seats[client.index()];
   WorkerStatus status;
   status.state = static_cast<WorkerState>(seat.state.load());
-  status.pid = seat.pid.load();
   status.progress = seat.progress.load();
-  status.iterations = seat.iterations.load();
   status.text = seat.text.read();
   return status;
-}
-
-std::string ControlBoard::fault() const {
-  const SharedBoard& board = board_of(*memory_);
-  return board.has_fault.load() != 2 ? std::string{} : board.fault.read();
 }
 
 void ControlBoard::start(HostTime origin) {
@@ -130,14 +111,8 @@ void ControlBoard::start(HostTime origin) {
   clock_.ring(board_of(*memory_).to_workers);
 }
 
-void ControlBoard::stop(ClientId client) {
-  BUBBLESIM_CHECK(client.value < kMostGateClients, "no such seat");
-  board_of(*memory_).seats[client.index()].stop.store(1);
-  clock_.ring(board_of(*memory_).to_workers);
-}
-
 void ControlBoard::stop_all() {
-  for (SharedSeat& seat : board_of(*memory_).seats) seat.stop.store(1);
+  board_of(*memory_).stop.store(1);
   clock_.ring(board_of(*memory_).to_workers);
 }
 
@@ -154,7 +129,11 @@ ControlSeat::~ControlSeat() = default;
 
 Result<std::unique_ptr<ControlSeat>> ControlSeat::take(const std::string& name, HostClock& clock,
                                                        ClientId client) {
-  BUBBLESIM_ASSIGN_OR_RETURN(auto memory, map_board(name));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto memory,
+                             SharedSegment::open(name, sizeof(SharedBoard), "rig's memory"));
+  if (board_of(*memory).magic.load() != kMagic) {
+    return bubblesim::fail("\"" + name + "\" is no rig's memory of this version");
+  }
   if (client.value >= kMostGateClients) {
     return bubblesim::fail("client " + std::to_string(client.value) +
                            " of a rig; there are at most " + std::to_string(kMostGateClients));
@@ -190,11 +169,6 @@ void ControlSeat::add_progress() {
   board_of(*memory_).seats[client_.index()].progress.fetch_add(1, std::memory_order_relaxed);
 }
 
-std::uint64_t ControlSeat::add_iteration() {
-  auto& iterations = board_of(*memory_).seats[client_.index()].iterations;
-  return iterations.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
 std::optional<HostTime> ControlSeat::start() const {
   const std::int64_t at = board_of(*memory_).start.load();
   return at == kNoStart ? std::nullopt : std::optional<HostTime>(HostTime{Duration{at}});
@@ -202,7 +176,7 @@ std::optional<HostTime> ControlSeat::start() const {
 
 bool ControlSeat::stop_asked() const {
   const SharedBoard& board = board_of(*memory_);
-  return board.seats[client_.index()].stop.load() != 0 || has_ended(board.rig);
+  return board.stop.load() != 0 || has_ended(board.rig);
 }
 
 std::uint32_t ControlSeat::calls() const { return board_of(*memory_).to_workers.rings.load(); }
@@ -212,16 +186,5 @@ void ControlSeat::wait_for_call(std::uint32_t seen, HostTime deadline) {
 }
 
 void ControlSeat::call_worker() { clock_.ring(board_of(*memory_).to_workers); }
-
-void tell_control_fault(const std::string& name, HostClock& clock, const std::string& why) {
-  const auto memory = map_board(name);
-  if (!memory) return;
-  SharedBoard& board = board_of(**memory);
-  std::uint32_t none = 0;
-  if (!board.has_fault.compare_exchange_strong(none, 1)) return;
-  board.fault.write(why);
-  board.has_fault.store(2);
-  clock.ring(board.to_rig);
-}
 
 }  // namespace bubblesim::capture

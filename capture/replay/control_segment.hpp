@@ -3,7 +3,7 @@
 // (Plans and records are files; launches go through the gate.)
 //
 // States of a seat: starting -> preparing -> ready -> running (-> ending) -> done; any -> failed.
-// The rig waits until all are ready, sets the common start, and may stop jobs. All calls are
+// The rig waits until all are ready, sets the common start, and may stop all. All calls are
 // thread-safe; those that ring or wait are for threads that take part in the clock.
 #pragma once
 
@@ -32,11 +32,9 @@ enum class WorkerState : std::uint32_t {
 /// A seat at one moment.
 struct WorkerStatus {
   WorkerState state = WorkerState::kStarting;
-  std::uint32_t pid = 0;         ///< 0: not taken
   /// Grows while the worker is not stuck: with steps, ended operations, messages about preparing,
   /// and once a second while none of its threads is inside a call of the device.
   std::uint64_t progress = 0;
-  std::uint64_t iterations = 0;  ///< ended; of a service: passes
   std::string text;              ///< kFailed: why; else its last message on preparing
 };
 
@@ -56,14 +54,11 @@ class ControlBoard {
 
   /// `client` below kMostGateClients.
   [[nodiscard]] WorkerStatus status(ClientId client) const;
-  /// The first fault reported by a worker without a seat (an unreadable plan); empty: none.
-  [[nodiscard]] std::string fault() const;
 
   /// Sets every job's time 0, which may lie ahead. Called once; holds for later seats too.
   void start(HostTime origin);
-  /// Makes the job end soon: before its next step, or out of its present wait. A launch that the
-  /// policy holds ends with the gate (PolicyHost::stop) or its release.
-  void stop(ClientId client);
+  /// Makes all jobs end soon: before their next step, or out of their present wait. A launch that
+  /// the policy holds ends with the gate (PolicyHost::stop) or its release.
   void stop_all();
 
   /// Changes of seats' states so far. Use: `seen = changes()`, check the awaited condition, then
@@ -96,15 +91,13 @@ class ControlSeat {
   /// Reports how far preparing is, "stand-ins 12 of 40"; counts as progress.
   void say(const std::string& text);
   void add_progress();
-  /// Returns the number of iterations so far.
-  std::uint64_t add_iteration();
 
   /// When all jobs start; nothing until the rig has set the time.
   [[nodiscard]] std::optional<HostTime> start() const;
   /// Whether the rig wants the job to end, or has died.
   [[nodiscard]] bool stop_asked() const;
 
-  /// Rung at ControlBoard::start and stop, and by call_worker().
+  /// Rung at ControlBoard::start and stop_all, and by call_worker().
   [[nodiscard]] std::uint32_t calls() const;
   void wait_for_call(std::uint32_t seen, HostTime deadline);
   /// Wakes the process's own threads, as the rig does, so that they look again.
@@ -117,9 +110,5 @@ class ControlSeat {
   std::unique_ptr<SharedSegment> memory_;
   ClientId client_;
 };
-
-/// Called by a worker that has no seat: tells the rig about a fault of its input. Does nothing if
-/// there is no such board.
-void tell_control_fault(const std::string& name, HostClock& clock, const std::string& why);
 
 }  // namespace bubblesim::capture

@@ -225,7 +225,7 @@ std::uint64_t hash_of(std::string_view bytes) {
 
 // A build's description of its memory layout; it differs in a build with other structs.
 std::string heading(const char* what) {
-  std::string out = std::string("bubblesim job ") + what + " 2";
+  std::string out = std::string("bubblesim job ") + what + " 3";
   for (const std::size_t size :
        {sizeof(program::Op), sizeof(program::OpEdge), sizeof(program::Step),
         sizeof(program::StepDetail), sizeof(KernelForm), sizeof(CopyForm),
@@ -343,16 +343,13 @@ void visit_plan(Bytes& bytes, Plan& plan) {
   bytes.raw(plan.sms);
   bytes.raw(plan.report_completions);
   bytes.raw(plan.record_operations);
-  bytes.raw(plan.seed);
   bytes.raw(plan.device_lags);
 }
 
 template <class Bytes, class Record>
 void visit_record(Bytes& bytes, Record& record) {
   bytes.text(record.name);
-  bytes.raw(record.client);
   bytes.raw(record.rank);
-  bytes.raw(record.began);
   bytes.raw(record.ended);
   bytes.list(record.iterations);
   bytes.list(record.passes);

@@ -69,7 +69,6 @@ struct JobPlan {
   std::uint32_t sms = 0;                ///< green context of this many SMs; 0: all
   bool report_completions = false;      ///< to the gate
   bool record_operations = false;       ///< JobRecord::operations
-  std::uint64_t seed = 0;
   /// A probe: the plan's lags, gaps and shares of forms are ignored; a fake device applies its own:
   /// GpuSpec::launch_latency from the end of a launch call to the start on an idle stream,
   /// stream_gap after the stream's previous operation, sync_latency after the awaited operation,

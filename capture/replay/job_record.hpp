@@ -30,9 +30,7 @@ struct OperationRecord {
 
 struct JobRecord {
   std::string name;
-  ClientId client;
   std::uint32_t rank = 0;
-  Duration began{};                   ///< first step
   Duration ended{};
   std::vector<Duration> iterations;   ///< ends, ascending: when the host marks them
   std::vector<Duration> passes;       ///< ends

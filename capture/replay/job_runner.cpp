@@ -122,7 +122,6 @@ ReplayEnd JobRunner::run(HostTime origin) {
   begin_ = origin + plan_.program.start_offset;
   log_.begin(origin);
   watch_.begin(origin);
-  began_ = to_ns(plan_.program.start_offset);
   {
     Crew crew(*setup_.clock);
     for (std::size_t i = 0; i < threads_.size(); ++i) {
@@ -135,9 +134,7 @@ ReplayEnd JobRunner::run(HostTime origin) {
   end.record.ended = since_origin();
   if (auto closed = setup_.device->close(); !closed) end.fault = std::move(closed).error();
   end.record.name = plan_.name;
-  end.record.client = plan_.client;
   end.record.rank = plan_.program.rank;
-  end.record.began = Duration{began_.load()};
   end.record.requests = std::move(requests_);
   if (queue_) end.record.unfinished = queue_->unfinished(end.record.ended);
   end.record.operations = watch_.take_operations(*path_);
@@ -159,7 +156,6 @@ void JobRunner::write_costs(JobRecord& record) const {
 void JobRunner::run_thread(std::size_t index) {
   ReplayThread& thread = *threads_[index];
   if (!signals_.sleep_until(begin_)) return;
-  if (index == leader_) began_ = to_ns(since_origin());
   if (plan_.loop) {
     loop(thread);
   } else if (index == leader_) {

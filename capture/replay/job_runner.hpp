@@ -36,8 +36,6 @@ namespace bubblesim::capture {
 // Reacts to a job's operations: tells the gate of completions and bubbles, writes operations down,
 // wakes threads that wait for room.
 
-class LaunchPath;
-
 class DeviceWatch final : public DeviceListener {
  public:
   /// All outlive it; `gate` may be null, `progress` empty.
@@ -156,7 +154,6 @@ class JobRunner {
   std::size_t leader_ = 0;                            ///< the first of them
   HostTime origin_{};
   HostTime begin_{};                                  ///< of the first pass
-  std::atomic<std::int64_t> began_{0};                ///< when the first pass really began
 
   // A service's pass; written by the leader while the others wait for the next one.
   std::optional<RequestQueue> queue_;

@@ -75,21 +75,17 @@ class Worker {
     return std::nullopt;
   }
 
-  // The plan has the job's client, and so its seat: without it the fault goes to the whole board.
+  // The plan has the job's client, and so its seat: without it the rig learns by the process's end.
   std::optional<WorkerEnd> read_plan(Job& job) {
     auto plan = read_job_plan(job.setup.plan);
     if (!plan) {
       std::string faults;
       for (const Error& error : plan.error()) faults += (faults.empty() ? "" : "\n") + error.text();
-      tell_control_fault(setup_.control, clock_, faults);
       return WorkerEnd{WorkerExit::kInput, faults};
     }
     job.plan = *std::move(plan);
     auto seat = ControlSeat::take(setup_.control, clock_, job.plan.client);
-    if (!seat) {
-      tell_control_fault(setup_.control, clock_, seat.error().text());
-      return fault_of(WorkerExit::kInput, seat.error());
-    }
+    if (!seat) return fault_of(WorkerExit::kInput, seat.error());
     job.seat = *std::move(seat);
     return std::nullopt;
   }
@@ -106,8 +102,8 @@ class Worker {
     ControlSeat* seat = job.seat.get();
     // The rig learns of the last iteration at once, to stop the others: closing takes time.
     const std::uint64_t wanted = job.plan.loop ? job.plan.loop->iterations : 0;
-    const auto on_iteration = [seat, wanted] {
-      if (seat->add_iteration() == wanted) seat->set_state(WorkerState::kEnding);
+    const auto on_iteration = [seat, wanted, iterations = std::uint64_t{0}]() mutable {
+      if (++iterations == wanted) seat->set_state(WorkerState::kEnding);
     };
     job.runner = std::make_unique<JobRunner>(
         job.plan, JobSetup{&clock_, job.device.get(), job.gate.get(),
@@ -180,10 +176,7 @@ class Worker {
 
 WorkerEnd run_worker(const WorkerSetup& setup, const OpenDevice& open_device) {
   auto clock = open_clock(setup.clock);
-  if (!clock) {
-    tell_control_fault(setup.control, *wall_clock(), clock.error().text());
-    return fault_of(WorkerExit::kInput, clock.error());
-  }
+  if (!clock) return fault_of(WorkerExit::kInput, clock.error());
   const auto part = (*clock)->join(Turn::kControl);
   return Worker(setup, open_device, **clock).run();
 }

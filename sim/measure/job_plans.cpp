@@ -26,10 +26,8 @@ std::string place_of(std::size_t filler, const std::string& key) {
   return "/fillers/" + std::to_string(filler) + "/" + key;
 }
 
-void describe_client(JobPlan& plan, const run::LoadedRun& run, ClientId client,
-                     const PlanSetup& setup) {
+void describe_client(JobPlan& plan, ClientId client, const PlanSetup& setup) {
   plan.client = client;
-  plan.seed = run.config.seed;
   plan.record_operations = setup.record_operations;
   plan.report_completions = setup.spec != nullptr && setup.spec->needs.completions;
   if (setup.shares == nullptr || client.index() >= setup.shares->size()) return;
@@ -109,7 +107,7 @@ Result<PlannedJob> training_plan(const run::LoadedRun& run, const PlanSetup& set
   plan.role = policy::Role::kTraining;
   plan.memory = run.memory_of(0).value_or(Bytes{});
   plan.loop = capture::LoopMode{config.iterations.value_or(0)};
-  describe_client(plan, run, ClientId{0}, setup);
+  describe_client(plan, ClientId{0}, setup);
   if (setup.bubbles != nullptr && setup.spec != nullptr && setup.spec->needs.bubbles) {
     plan.bubbles = *setup.bubbles;
   }
@@ -126,7 +124,7 @@ Result<PlannedJob> filler_plan(const run::LoadedRun& run, std::size_t filler, Cl
   plan.role = run::role_of(config);
   plan.memory = config.memory.value_or(Bytes{});
   plan.program.start_offset = {};  // a service begins its passes itself
-  describe_client(plan, run, client, setup);
+  describe_client(plan, client, setup);
   plan.serve.emplace();
   plan.serve->online = config.mode == observe::FillerMode::kOnline;
   plan.serve->batching = config.batching;

@@ -1,6 +1,5 @@
 // Plans and records as files: whole or refused, and no index of a plan that refers to nothing.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <functional>
@@ -29,7 +28,6 @@ TEST(JobFiles, APlanReadsBackAsItWasWritten) {
   EXPECT_EQ(read.name, plan.name);
   EXPECT_EQ(read.client, plan.client);
   EXPECT_EQ(read.role, plan.role);
-  EXPECT_EQ(read.seed, plan.seed);
   EXPECT_EQ(read.program.own_kernels, plan.program.own_kernels);
   EXPECT_EQ(read.device_lags, plan.device_lags);
   EXPECT_EQ(read.forms, plan.forms);
@@ -128,9 +126,7 @@ JobRecord full_record() {
   constexpr CounterSpec kLost{"operations_lost", Severity::kLoss, "Operations \"lost\"."};
   JobRecord record;
   record.name = "training";
-  record.client = ClientId{2};
-  record.began = Duration{-3};
-  record.ended = Duration{1'000'000'000'001};
+  record.ended = Duration{-3};
   record.iterations = {Duration{10}, Duration{20}};
   record.pass_requests = {4};
   record.requests = {{Duration{1}, Duration{2}, Duration{3}}};
@@ -148,7 +144,7 @@ TEST(JobFiles, ARecordReadsBackAsItWasWritten) {
     EXPECT_EQ(job_record_bytes(read), bytes);
   }
   const auto read = parse_job_record(job_record_bytes(full_record()), "record");
-  EXPECT_EQ(read->began, Duration{-3});
+  EXPECT_EQ(read->ended, Duration{-3});
   EXPECT_EQ(read->iterations, full_record().iterations);
   EXPECT_EQ(read->requests[0].end, Duration{3});
   EXPECT_EQ(read->operations[0].noticed, Duration{7});
@@ -188,26 +184,21 @@ class ControlSegment : public ::testing::Test {
 TEST_F(ControlSegment, ASeatNobodyHasTakenIsStarting) {
   const WorkerStatus status = board_->status(ClientId{15});
   EXPECT_EQ(status.state, WorkerState::kStarting);
-  EXPECT_EQ(status.pid, 0U);
   EXPECT_EQ(status.text, "");
-  EXPECT_EQ(board_->fault(), "");
 }
 
 TEST_F(ControlSegment, TheBoardSeesWhatASeatSays) {
   auto seat = must(ControlSeat::take(board_->name(), *clock_, ClientId{2}));
   EXPECT_EQ(board_->status(ClientId{2}).state, WorkerState::kPreparing);
-  EXPECT_EQ(board_->status(ClientId{2}).pid, static_cast<std::uint32_t>(getpid()));
   seat->say("stand-ins 1 of 2");
   EXPECT_EQ(board_->status(ClientId{2}).text, "stand-ins 1 of 2");
   seat->set_state(WorkerState::kRunning);
   seat->add_progress();
-  seat->add_iteration();
   seat->fail("the device is gone");
   const WorkerStatus status = board_->status(ClientId{2});
   EXPECT_EQ(status.state, WorkerState::kFailed);
   EXPECT_EQ(status.text, "the device is gone");
   EXPECT_EQ(status.progress, 2U);
-  EXPECT_EQ(status.iterations, 1U);
   EXPECT_EQ(board_->changes(), 3U);  // preparing, running, failed
   EXPECT_EQ(board_->status(ClientId{1}).state, WorkerState::kStarting);
 }
@@ -217,11 +208,10 @@ TEST_F(ControlSegment, ASeatHearsOfStartAndStop) {
   EXPECT_FALSE(seat->start());
   board_->start(HostTime{Duration{42}});
   EXPECT_EQ(seat->start(), HostTime{Duration{42}});
-  board_->stop(ClientId{1});
   EXPECT_FALSE(seat->stop_asked());
-  board_->stop(ClientId{0});
+  board_->stop_all();
   EXPECT_TRUE(seat->stop_asked());
-  EXPECT_EQ(seat->calls(), 3U);
+  EXPECT_EQ(seat->calls(), 2U);
   auto late = must(ControlSeat::take(board_->name(), *clock_, ClientId{1}));
   EXPECT_TRUE(late->stop_asked());
 }
@@ -231,13 +221,6 @@ TEST_F(ControlSegment, ASeatIsTakenOnce) {
   const auto second = error_of(ControlSeat::take(board_->name(), *clock_, ClientId{0}));
   EXPECT_NE(second.message.find("taken by process"), std::string::npos);
   EXPECT_FALSE(ControlSeat::take(board_->name(), *clock_, ClientId{16}));
-}
-
-TEST_F(ControlSegment, AWorkerWithoutASeatIsHeardTheFirstTime) {
-  tell_control_fault(board_->name(), *clock_, "plan.json: not JSON");
-  tell_control_fault(board_->name(), *clock_, "another");
-  EXPECT_EQ(board_->fault(), "plan.json: not JSON");
-  tell_control_fault("no-such-board", *clock_, "nobody hears");
 }
 
 TEST_F(ControlSegment, TheNameGoesWithTheBoardAndSeatsStay) {

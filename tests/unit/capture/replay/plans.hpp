@@ -83,7 +83,6 @@ inline JobPlan full_plan() {
   plan.priority = -2;
   plan.sms = 16;
   plan.report_completions = true;
-  plan.seed = ~std::uint64_t{0};
   plan.program.own_kernels = program::OwnKernels::kAsRecorded;
   plan.device_lags = true;
   plan.program.names.intern("void gemm<float, 128>(float*)");

@@ -111,27 +111,24 @@ TEST_F(Worker, RunsItsJobsFromACommonStartAndWritesTheirRecords) {
     ASSERT_TRUE(await(1, WorkerState::kReady));
     board_->start(clock_->now() + Us(1000));
     ASSERT_TRUE(await(0, WorkerState::kDone));
-    board_->stop(ClientId{1});
+    board_->stop_all();
     ASSERT_TRUE(await(1, WorkerState::kDone));
   });
   EXPECT_EQ(end.exit, WorkerExit::kWell) << end.text;
   const auto training = must(read_job_record(jobs_[0].record));
   EXPECT_THAT(in_us(training.iterations), ElementsAre(10, 20, 30));
-  EXPECT_EQ(status(0).iterations, 3U);
   const auto served = must(read_job_record(jobs_[1].record));
-  EXPECT_EQ(served.client, ClientId{1});
   ASSERT_GE(served.passes.size(), 3U);
   EXPECT_EQ(in_us(served.passes[1]), 20);
   EXPECT_GT(status(1).progress, 0U);
 }
 
-TEST_F(Worker, AnUnreadablePlanIsSaidToTheWholeBoard) {
+TEST_F(Worker, AnUnreadablePlanIsAnInputFault) {
   add(kernel_plan(0));
   jobs_[0].plan += ".missing";
   const WorkerEnd end = beside([] {});
   EXPECT_EQ(end.exit, WorkerExit::kInput);
   EXPECT_THAT(end.text, HasSubstr(".missing"));
-  EXPECT_EQ(board_->fault(), end.text);
 }
 
 TEST_F(Worker, ADeviceThatIsNotThereFailsTheSeats) {
@@ -155,8 +152,9 @@ TEST_F(Worker, AGateThatIsNotThereIsAnInputFault) {
 TEST_F(Worker, TwoJobsOfOneClientAreAnInputFault) {
   add(kernel_plan(0));
   add(kernel_plan(0));
-  EXPECT_EQ(beside([] {}).exit, WorkerExit::kInput);
-  EXPECT_THAT(board_->fault(), HasSubstr("taken by process"));
+  const WorkerEnd end = beside([] {});
+  EXPECT_EQ(end.exit, WorkerExit::kInput);
+  EXPECT_THAT(end.text, HasSubstr("taken by process"));
 }
 
 TEST_F(Worker, AStopBeforeTheStartEndsIt) {
@@ -208,7 +206,6 @@ TEST(WorkerProgram, EndsWithTheKindOfItsFault) {
   EXPECT_EQ(run_program("--clock moon --control x" + job + "fake:none"), 2);
   EXPECT_EQ(run_program(rig + job + "fake:none --gate a --gate b"), 2);
   EXPECT_EQ(run_program(rig + job + "fake:none"), 2);
-  EXPECT_THAT(board->fault(), HasSubstr("No such file"));
   ASSERT_TRUE(write_job_plan(plan, kernel_plan(0)));
   EXPECT_EQ(run_program(rig + job + "fake:none"), 3);
   EXPECT_EQ(board->status(ClientId{0}).state, WorkerState::kFailed);
