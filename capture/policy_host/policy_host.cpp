@@ -457,8 +457,6 @@ class GateHost final : public PolicyHost {
 
   PolicyHostCounts counts() const override {
     PolicyHostCounts counts = driver_.counts();
-    counts.clock_steps = instants_.steps();
-    counts.longest_step = instants_.longest();
     counts.messages_dropped = board_->messages_dropped();
     counts.session.calls += board_->launches_passed();
     return counts;

@@ -71,8 +71,6 @@ struct PolicyHostCounts {
   policy::SessionCounts session;
   SpanSummary decision_latency;   ///< from a request's time to its verdict, if it was not held
   SpanSummary policy_call;        ///< inside the policy's own code
-  std::uint64_t clock_steps = 0;  ///< times earlier than the last one, moved to it
-  Duration longest_step{};
   std::uint64_t messages_dropped = 0;
   std::uint64_t clients_died = 0;
 };
@@ -120,8 +118,8 @@ class InstantLine {
   policy::Instant at(HostTime time, HostTime now) {
     now = std::max(now, last_);
     const HostTime taken = std::clamp(time, last_, now);
-    if (time < last_ && last_ > origin_) count(last_ - time);
-    if (time > now) count(time - now);
+    if (time < last_ && last_ > origin_) ++steps_;
+    if (time > now) ++steps_;
     last_ = taken;
     return taken - origin_;
   }
@@ -129,18 +127,11 @@ class InstantLine {
   [[nodiscard]] HostTime last() const { return last_; }
   [[nodiscard]] HostTime time_of(policy::Instant instant) const { return origin_ + instant; }
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
-  [[nodiscard]] Duration longest() const { return longest_; }
 
  private:
-  void count(Duration step) {
-    ++steps_;
-    longest_ = std::max(longest_, step);
-  }
-
   HostTime origin_{};
   HostTime last_{};
   std::uint64_t steps_ = 0;
-  Duration longest_{};
 };
 
 }  // namespace bubblesim::capture

@@ -14,13 +14,12 @@ namespace {
 
 using namespace nvtx_abi;
 
-/// Runs `body`; an exception of it (no memory) is counted, and `otherwise` returned.
+/// Runs `body`; if it throws (no memory), the call is given up and `otherwise` returned.
 template <class Result, class Body>
 Result guarded(Result otherwise, const Body& body) noexcept {
   try {
     return body();
   } catch (...) {
-    count_lost();
     return otherwise;
   }
 }

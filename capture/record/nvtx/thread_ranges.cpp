@@ -1,13 +1,11 @@
 #include "capture/record/nvtx/thread_ranges.hpp"
 
-#include <atomic>
 #include <cstddef>
 #include <new>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
 
 namespace bubblesim::capture {
 namespace {
@@ -17,18 +15,6 @@ using namespace nvtx_abi;
 constexpr std::size_t kDeepest = 256;
 constexpr std::size_t kMostStacks = 64;     // domains in which one thread has open ranges
 constexpr std::size_t kMostStarted = 4'096;
-
-struct Counters {
-  std::atomic<std::uint64_t> pops_without_push{0};
-  std::atomic<std::uint64_t> too_deep{0};
-  std::atomic<std::uint64_t> left_open{0};
-  std::atomic<std::uint64_t> lost{0};
-};
-Counters counters;
-
-void count(std::atomic<std::uint64_t>& counter, std::uint64_t amount = 1) noexcept {
-  counter.fetch_add(amount, std::memory_order_relaxed);
-}
 
 /// A domain's open ranges. Those above `kept` are only counted: pushed while nothing recorded,
 /// or too deep.
@@ -62,7 +48,6 @@ struct Owner {
   ~Owner() {
     thread_ends = true;
     thread_stacks = nullptr;
-    count(counters.left_open, stacks.kept);
   }
   ThreadStacks stacks;
 };
@@ -101,13 +86,6 @@ Started& started() noexcept {
 
 }  // namespace
 
-NvtxCounts nvtx_counts() noexcept {
-  return {counters.pops_without_push.load(), counters.too_deep.load(), counters.left_open.load(),
-          counters.lost.load()};
-}
-
-void count_lost() noexcept { count(counters.lost); }
-
 bool tracks_ranges() noexcept {
   return host_recording() || (thread_stacks != nullptr && thread_stacks->kept > 0);
 }
@@ -120,13 +98,9 @@ int push_range(NvtxCall&& call) {
   }
   ThreadStacks* thread = stacks_of_thread();
   Stack* stack = thread == nullptr ? nullptr : stack_for(*thread, call.domain);
-  if (stack == nullptr) {
-    count(counters.too_deep);
-    return kNotTracked;
-  }
+  if (stack == nullptr) return kNotTracked;
   if (stack->not_kept > 0 || stack->kept.size() == kDeepest) {
     ++stack->not_kept;
-    count(counters.too_deep);
     return kNotTracked;
   }
   // The place first: if there is no memory for the event, the stack is still balanced.
@@ -138,10 +112,7 @@ int push_range(NvtxCall&& call) {
 
 int pop_range(Domain domain) noexcept {
   Stack* stack = thread_stacks == nullptr ? nullptr : thread_stacks->find(domain);
-  if (stack == nullptr || stack->kept.empty()) {
-    if (host_recording()) count(counters.pops_without_push);
-    return kNotTracked;
-  }
+  if (stack == nullptr || stack->kept.empty()) return kNotTracked;
   if (stack->not_kept > 0) {
     --stack->not_kept;
     return kNotTracked;
@@ -158,14 +129,7 @@ RangeId start_range(NvtxCall&& call) {
   if (!event) return 0;
   Started& table = started();
   const BoundedLock::Held held(table.lock);
-  if (!held) {
-    count_lost();
-    return 0;
-  }
-  if (table.open.size() == kMostStarted) {
-    count(counters.too_deep);
-    return 0;
-  }
+  if (!held || table.open.size() == kMostStarted) return 0;
   table.open.emplace(table.next + 1, std::move(*event));
   return ++table.next;
 }
@@ -176,7 +140,7 @@ void end_range(RangeId id) noexcept {
   {
     Started& table = started();
     const BoundedLock::Held held(table.lock);
-    if (!held) return count_lost();
+    if (!held) return;
     const auto place = table.open.find(id);
     if (place == table.open.end()) return;
     event = std::move(place->second);

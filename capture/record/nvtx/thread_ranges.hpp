@@ -1,6 +1,6 @@
 // The open ranges of threads: a stack of pushed ranges for each thread and domain, and started
-// ranges, which any thread may end. Their number is bounded; a range that does not fit is counted
-// and left out, and the rest stays in balance.
+// ranges, which any thread may end. Their number is bounded; a range that does not fit is left
+// out, and the rest stays in balance.
 #pragma once
 
 #include <sched.h>
@@ -61,18 +61,6 @@ class BoundedLock {
   std::atomic_flag taken_;
   std::atomic<bool> abandoned_{false};
 };
-
-/// Ranges that are not in the recording, by reason, since the process began.
-struct NvtxCounts {
-  std::uint64_t pops_without_push = 0;  ///< while recording: pushed before the recording began
-  std::uint64_t too_deep = 0;           ///< more than 256 in a domain of a thread, 4,096 started
-  std::uint64_t left_open = 0;          ///< when their thread ended
-  std::uint64_t lost = 0;               ///< memory or a lock was not available
-};
-[[nodiscard]] NvtxCounts nvtx_counts() noexcept;
-
-/// Counts a range that an entry point had to give up.
-void count_lost() noexcept;
 
 /// Whether pushes must be tracked: while recording, and while ranges of this thread are open.
 [[nodiscard]] bool tracks_ranges() noexcept;

@@ -170,8 +170,6 @@ TEST(ClockSteps, AClientsTimesOutOfOrderAreClampedAndCounted) {
   crew.wait();
   EXPECT_THAT(rig.policy.log, ElementsAre("50us launch 0.1", "50us launch 0.2", "70us launch 0.3",
                                           "80us launch 0.4"));
-  EXPECT_EQ(rig.host->counts().clock_steps, 2u);
-  EXPECT_EQ(rig.host->counts().longest_step, 500us);
   EXPECT_EQ(rig.host->counters().count("gate_times_out_of_order"), 2u);
 }
 
@@ -183,7 +181,6 @@ TEST(ClockSteps, InstantsStandStillUntilAClockThatSteppedBackHasCaughtUp) {
   EXPECT_EQ(line.at(at(140us), at(140us)), 50us);
   EXPECT_EQ(line.at(at(151us), at(151us)), 51us);
   EXPECT_EQ(line.steps(), 2u);
-  EXPECT_EQ(line.longest(), 80us);
 }
 
 TEST(ClockSteps, WhatHappenedBeforeTheOriginIsAtZeroAndNoStep) {
