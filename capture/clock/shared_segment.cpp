@@ -114,10 +114,6 @@ Result<std::unique_ptr<SharedSegment>> SharedSegment::open(const std::string& na
   }
 }
 
-void SharedSegment::remove(const std::string& name) {
-  ipc::shared_memory_object::remove(name.c_str());
-}
-
 void SharedSegment::sweep(const std::string& beginning, const std::string& folder) {
   std::error_code fault;
   for (const auto& entry : std::filesystem::directory_iterator(folder, fault)) {

@@ -24,8 +24,6 @@ class SharedSegment {
   [[nodiscard]] static Result<std::unique_ptr<SharedSegment>> open(const std::string& name,
                                                                    std::size_t bytes,
                                                                    const std::string& what);
-  /// Removes a name that a dead process left; does nothing if there is no such name.
-  static void remove(const std::string& name);
   /// Removes this user's segments whose names begin so, that are older than a minute and whose
   /// makers have died. A maker holds a lock, which other pid namespaces see too.
   static void sweep(const std::string& beginning, const std::string& folder = "/dev/shm");

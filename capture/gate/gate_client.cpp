@@ -157,14 +157,7 @@ Result<std::shared_ptr<GateMembership>> GateMembership::join(const std::string& 
 }
 
 void GateMembership::leave() noexcept {
-  if (std::exchange(left_, true) || is_forked()) return;
-  for (GateRow& row : segment_.rows) {
-    const std::uint64_t state = row.state;
-    if (GateRow::state_of(state) != RowState::kUsed || row.client != client_.value) continue;
-    give_back({&row, state});
-  }
-  PlaceState joined = PlaceState::kJoined;
-  place().state.compare_exchange_strong(joined, PlaceState::kLeft);
+  if (!std::exchange(left_, true) && !is_forked()) leave_place(segment_, client_);
 }
 
 bool GateMembership::is_forked() const noexcept {

@@ -39,6 +39,18 @@ bool look(GateSegment& segment, GateRow& row, std::uint32_t client, bool pressed
   return false;
 }
 
+/// The thread that asked is gone, or its process is about to exit and may wait for the thread: the
+/// launch goes on, and the host's answer is ignored.
+void let_go(GateRow& row) noexcept {
+  std::uint64_t seen = row.answer;
+  for (AnswerWord word = AnswerWord::unpacked(seen);
+       word.answer == Answer::kAsked || word.answer == Answer::kHeld;
+       word = AnswerWord::unpacked(seen)) {
+    word.answer = word.answer == Answer::kHeld ? Answer::kReleased : Answer::kGo;
+    if (row.answer.compare_exchange_strong(seen, word.packed())) return;
+  }
+}
+
 }  // namespace
 
 HeldRow take_row(GateSegment& segment, std::uint32_t client) noexcept {
@@ -62,6 +74,17 @@ HeldRow take_row(GateSegment& segment, std::uint32_t client) noexcept {
 void give_back(const HeldRow& held) noexcept {
   std::uint64_t own_state = held.state;
   held.row->state.compare_exchange_strong(own_state, GateRow::next(own_state, RowState::kLeft));
+}
+
+void leave_place(GateSegment& segment, ClientId client) noexcept {
+  for (GateRow& row : segment.rows) {
+    const std::uint64_t state = row.state;
+    if (GateRow::state_of(state) != RowState::kUsed || row.client != client.value) continue;
+    let_go(row);
+    give_back({&row, state});
+  }
+  PlaceState joined = PlaceState::kJoined;
+  segment.places[client.index()].state.compare_exchange_strong(joined, PlaceState::kLeft);
 }
 
 bool put(GateSegment& segment, GateRow& row, GateMessage& message) noexcept {

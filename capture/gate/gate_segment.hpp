@@ -162,6 +162,10 @@ struct HeldRow {
 /// Gives the row back; does nothing if another thread has it by now.
 void give_back(const HeldRow& held) noexcept;
 
+/// Frees the client's place for the next process, and gives back the rows of all its threads;
+/// threads that still wait go on.
+void leave_place(GateSegment& segment, ClientId client) noexcept;
+
 /// Appends the message and gives it its order; false if the ring is full. Called by the row's
 /// thread only.
 [[nodiscard]] bool put(GateSegment& segment, GateRow& row, GateMessage& message) noexcept;

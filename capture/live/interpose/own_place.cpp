@@ -19,29 +19,6 @@ bool is_here(const ProcessMark& process) noexcept {
   return here.start != 0 && here.space != 0 && process == here;
 }
 
-/// The thread that asked is gone, or its process is about to exit and may wait for the thread: the
-/// launch goes on, and the host's answer is ignored.
-void let_go(GateRow& row) noexcept {
-  std::uint64_t seen = row.answer;
-  for (AnswerWord word = AnswerWord::unpacked(seen);
-       word.answer == Answer::kAsked || word.answer == Answer::kHeld;
-       word = AnswerWord::unpacked(seen)) {
-    word.answer = word.answer == Answer::kHeld ? Answer::kReleased : Answer::kGo;
-    if (row.answer.compare_exchange_strong(seen, word.packed())) return;
-  }
-}
-
-void give_up(GateSegment& segment, ClientId client) noexcept {
-  for (GateRow& row : segment.rows) {
-    const std::uint64_t state = row.state;
-    if (GateRow::state_of(state) != RowState::kUsed || row.client != client.value) continue;
-    let_go(row);
-    give_back({&row, state});
-  }
-  PlaceState joined = PlaceState::kJoined;
-  segment.places[client.index()].state.compare_exchange_strong(joined, PlaceState::kLeft);
-}
-
 }  // namespace
 
 bool give_up_own_place(const std::string& gate, ClientId client) noexcept try {
@@ -54,7 +31,7 @@ bool give_up_own_place(const std::string& gate, ClientId client) noexcept try {
   }
   const GatePlace& place = segment.places[client.index()];
   if (place.state != PlaceState::kJoined || !is_here(place.process)) return false;
-  give_up(segment, client);
+  leave_place(segment, client);
   return true;
 } catch (...) {
   return false;

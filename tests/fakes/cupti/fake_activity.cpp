@@ -114,6 +114,20 @@ std::size_t Buffers::take_dropped() {
   return told + dropped_.exchange(0);
 }
 
+/// A record of work on a device, with the fields that all kinds have.
+template <class Record>
+Record device_record(const Happening& happening, decltype(Record::kind) kind) {
+  Record record{};
+  record.kind = kind;
+  record.start = happening.start;
+  record.end = happening.end;
+  record.device = happening.device;
+  record.context = context_of(happening.device);
+  record.stream = happening.stream;
+  record.correlation = happening.correlation;
+  return record;
+}
+
 template <class Record>
 void Activity::write(std::uint32_t thread, const Record& record, std::uint64_t end) {
   std::array<std::uint8_t, 256> bytes{};
@@ -176,19 +190,12 @@ void Activity::call(const Happening& happening, std::uint32_t id, std::uint32_t 
 
 void Activity::kernel(const Happening& happening) {
   if (!on(cupti::kKindConcurrentKernel)) return;
-  cupti::KernelRecord record{};
-  record.kind = cupti::kKindConcurrentKernel;
+  auto record = device_record<cupti::KernelRecord>(happening, cupti::kKindConcurrentKernel);
   record.registers_per_thread = 32;
-  record.start = happening.start;
-  record.end = happening.end;
-  record.device = happening.device;
-  record.context = context_of(happening.device);
-  record.stream = happening.stream;
   for (std::uint32_t& size : record.grid) size = 1;
   for (std::uint32_t& size : record.block) size = 1;
   record.grid[0] = 256;
   record.block[0] = 128;
-  record.correlation = happening.correlation;
   record.graph_node = happening.node;
   record.name = options().has("null_names") ? nullptr : happening.name;
   write(happening.thread, record, happening.end);
@@ -198,33 +205,19 @@ void Activity::kernel(const Happening& happening) {
 
 void Activity::copy(const Happening& happening) {
   if (!on(cupti::kKindMemcpy)) return;
-  cupti::CopyRecord record{};
-  record.kind = cupti::kKindMemcpy;
+  auto record = device_record<cupti::CopyRecord>(happening, cupti::kKindMemcpy);
   record.copy_kind = cupti::kCopyHostToDevice;
   record.source_kind = cupti::kMemoryPinned;
   record.target_kind = cupti::kMemoryDevice;
   record.flags = 1;
   record.bytes = happening.bytes;
-  record.start = happening.start;
-  record.end = happening.end;
-  record.device = happening.device;
-  record.context = context_of(happening.device);
-  record.stream = happening.stream;
-  record.correlation = happening.correlation;
   write(happening.thread, record, happening.end);
 }
 
 void Activity::memset(const Happening& happening) {
   if (!on(cupti::kKindMemset)) return;
-  cupti::MemsetRecord record{};
-  record.kind = cupti::kKindMemset;
+  auto record = device_record<cupti::MemsetRecord>(happening, cupti::kKindMemset);
   record.bytes = happening.bytes;
-  record.start = happening.start;
-  record.end = happening.end;
-  record.device = happening.device;
-  record.context = context_of(happening.device);
-  record.stream = happening.stream;
-  record.correlation = happening.correlation;
   record.memory_kind = cupti::kMemoryDevice;
   write(happening.thread, record, happening.end);
 }

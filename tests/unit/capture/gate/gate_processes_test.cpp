@@ -1,5 +1,6 @@
 // Clients and hosts in processes of their own, killed and stalled.
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include "capture/clock/host_clock.hpp"
 #include "capture/clock/shared_segment.hpp"
@@ -178,7 +179,7 @@ TEST(GateProcesses, TheDeathOfTheHostStopsNobody) {
   EXPECT_EQ(gate->counts().ungated, 3u);
   // The last does not even wait.
   EXPECT_THAT(times, ElementsAre(105us, 110us, 300us));
-  SharedSegment::remove(board.gate);
+  shm_unlink(board.gate);
 }
 
 TEST(GateProcesses, AWindowEndsWithTheHost) {
@@ -197,7 +198,7 @@ TEST(GateProcesses, AWindowEndsWithTheHost) {
   EXPECT_EQ(gate->window(), 2u);
   gate->look_for_host();
   EXPECT_EQ(gate->window(), 0u);
-  SharedSegment::remove(board.gate);
+  shm_unlink(board.gate);
 }
 
 /// The policy thinks from 10 us to 5 ms; patience is 1 ms. After that the host is back.
