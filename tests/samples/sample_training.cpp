@@ -67,16 +67,148 @@ class TrainingRank {
     kernel(elementwise_kernel(what, activations * kActivation));
   }
 
-  void forward_layer();
-  void backward_layer();
-  void forward(std::uint32_t micro_batch);
-  void backward(std::uint32_t micro_batch);
-  void reduce_bucket(std::uint32_t layers);
-  void optimizer();
-  void iteration(std::uint32_t number);
+  void forward_layer() {
+    elementwise("layer_norm", 2);
+    kernel(gemm_kernel("tn", kTokens, 3 * kHidden, kHidden));
+    kernel(attention_kernel("forward", kTokens, kSequence, kHidden, 1.0));
+    kernel(gemm_kernel("tn", kTokens, kHidden, kHidden));
+    elementwise("add", 3);
+    elementwise("layer_norm", 2);
+    kernel(gemm_kernel("tn", kTokens, 4 * kHidden, kHidden));
+    elementwise("gelu", 8);
+    kernel(gemm_kernel("tn", kTokens, kHidden, 4 * kHidden));
+    elementwise("add", 3);
+  }
+  void backward_layer() {
+    kernel(gemm_kernel("nn", kTokens, 4 * kHidden, kHidden));
+    kernel(gemm_kernel("nt", kHidden, 4 * kHidden, kTokens));
+    elementwise("gelu_backward", 12);
+    kernel(gemm_kernel("nn", kTokens, kHidden, 4 * kHidden));
+    kernel(gemm_kernel("nt", 4 * kHidden, kHidden, kTokens));
+    elementwise("layer_norm_backward", 4);
+    kernel(gemm_kernel("nn", kTokens, kHidden, kHidden));
+    kernel(gemm_kernel("nt", kHidden, kHidden, kTokens));
+    kernel(attention_kernel("backward", kTokens, kSequence, kHidden, 2.5));
+    kernel(gemm_kernel("nn", kTokens, kHidden, 3 * kHidden));
+    kernel(gemm_kernel("nt", 3 * kHidden, kHidden, kTokens));
+    elementwise("layer_norm_backward", 4);
+  }
+  void forward(std::uint32_t micro_batch) {
+    script_.begin(MarkerKind::kMicroBatch, "forward micro-batch " + std::to_string(micro_batch),
+                  micro_batch);
+    if (first())
+      elementwise("embedding", 2);
+    else
+      transfer(forward_in_, CollectiveKind::kRecv, rank_ - replicas_,
+               "forward_" + std::to_string(rank_ - replicas_));
+    for (std::uint32_t layer = 0; layer < layers_; ++layer) forward_layer();
+    if (last()) {
+      kernel(gemm_kernel("tn", kTokens, kVocabulary, kHidden));
+      elementwise("cross_entropy", 8);
+    } else {
+      transfer(forward_out_, CollectiveKind::kSend, rank_ + replicas_,
+               "forward_" + std::to_string(rank_));
+    }
+    note_memory(++kept_);
+    script_.end();
+  }
+  void backward(std::uint32_t micro_batch) {
+    script_.begin(MarkerKind::kMicroBatch, "backward micro-batch " + std::to_string(micro_batch),
+                  micro_batch);
+    if (last()) {
+      kernel(gemm_kernel("nn", kTokens, kHidden, kVocabulary));
+      kernel(gemm_kernel("nt", kVocabulary, kHidden, kTokens));
+    } else {
+      transfer(backward_in_, CollectiveKind::kRecv, rank_ + replicas_,
+               "backward_" + std::to_string(rank_ + replicas_));
+    }
+    const bool reduces = replicas_ > 1 && micro_batch + 1 == options_.micro_batches;
+    std::uint32_t in_bucket = 0;
+    for (std::uint32_t layer = 0; layer < layers_; ++layer) {
+      backward_layer();
+      ++in_bucket;
+      if (reduces && (in_bucket == kLayersPerBucket || layer + 1 == layers_))
+        reduce_bucket(std::exchange(in_bucket, 0));
+    }
+    if (!first())
+      transfer(backward_out_, CollectiveKind::kSend, rank_ - replicas_,
+               "backward_" + std::to_string(rank_));
+    note_memory(--kept_);
+    script_.end();
+  }
+  void reduce_bucket(std::uint32_t layers) {
+    const std::string group = "data_parallel_" + std::to_string(stage_);
+    Collective what;
+    what.kind = CollectiveKind::kAllReduce;
+    what.bytes = layers * kLayerParameters * kHalf;
+    what.group = script_.name(group);
+    what.group_size = replicas_;
+    for (std::uint32_t r = 0; r < replicas_; ++r) what.peers.push_back(stage_ * replicas_ + r);
+    what.sequence = ++sequence_[group];
+    what.sequence_recorded = true;
+    // All members draw the same transfer time: the stream is named by the meeting, not the rank.
+    RandomStream random(options_.seed, group + " " + std::to_string(what.sequence));
+    script_.think(kThinkPerPhase);
+    script_.order(compute_, reduce_);
+    script_.collective(
+        reduce_,
+        {"ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", nccl_shape(),
+         jitter(all_reduce_time(what.bytes, replicas_), kDeviceJitter, random)},
+        what);
+  }
+  void optimizer() {
+    script_.begin(MarkerKind::kPhase, "Optimizer.step#Adam.step", -1);
+    if (replicas_ > 1) script_.order(reduce_, compute_);
+    const std::uint64_t bytes = layers_ * kLayerParameters * kStateBytesPerParameter;
+    kernel(elementwise_kernel("gradient_norm", layers_ * kLayerParameters * kHalf));
+    for (std::uint32_t i = 0; i < kOptimizerKernels; ++i)
+      kernel(elementwise_kernel("adam", bytes / kOptimizerKernels));
+    script_.end();
+  }
+  /// 1F1B: as many forwards ahead as there are stages behind, then one of each in turn, then the
+  /// backwards that are left.
+  void iteration(std::uint32_t number) {
+    script_.begin(MarkerKind::kIteration, "ProfilerStep#" + std::to_string(number), number);
+    script_.think(kDataLoading);
+    if (first()) script_.copy(compute_, CopyDirection::kHostToDevice, 8 * kTokens);
+    const std::uint32_t ahead = std::min(options_.stages - stage_ - 1, options_.micro_batches);
+    for (std::uint32_t i = 0; i < ahead; ++i) forward(i);
+    for (std::uint32_t i = ahead; i < options_.micro_batches; ++i) {
+      forward(i);
+      backward(i - ahead);
+    }
+    for (std::uint32_t i = options_.micro_batches - ahead; i < options_.micro_batches; ++i)
+      backward(i);
+    optimizer();
+    script_.copy(compute_, CopyDirection::kDeviceToHost, 4);
+    script_.stream_sync(compute_);
+    script_.end();
+  }
+  /// Issued like ProcessGroupNCCL's: behind the compute stream's work so far, which then waits for
+  /// it only where the data is needed (receives).
   void transfer(std::uint32_t stream, CollectiveKind kind, std::uint32_t peer,
-                const std::string& group);
-  void note_memory(std::uint32_t kept_micro_batches);
+                const std::string& group) {
+    const bool receives = kind == CollectiveKind::kRecv;
+    Collective what;
+    what.kind = kind;
+    what.bytes = kActivation;
+    what.group = script_.name(group);
+    what.group_size = 2;
+    what.peers = {std::min(rank_, peer), std::max(rank_, peer)};
+    what.sequence = ++sequence_[group];
+    what.sequence_recorded = true;
+    script_.think(kThinkPerPhase);
+    script_.order(compute_, stream);
+    script_.collective(stream,
+                       {"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", nccl_shape(),
+                        transfer_time(kActivation)},
+                       what);
+    if (receives) script_.order(stream, compute_);
+  }
+  void note_memory(std::uint32_t kept_micro_batches) {
+    const std::uint64_t state = layers_ * kLayerParameters * kStateBytesPerParameter;
+    script_.memory(state + kept_micro_batches * layers_ * kKeptPerLayer, kReservedBytes);
+  }
 
   SampleOptions options_;
   std::uint32_t replicas_;
@@ -89,153 +221,6 @@ class TrainingRank {
   std::uint32_t kept_ = 0;  ///< micro-batches forwarded and not yet backwarded
   std::map<std::string, std::uint64_t> sequence_;
 };
-
-void TrainingRank::forward_layer() {
-  elementwise("layer_norm", 2);
-  kernel(gemm_kernel("tn", kTokens, 3 * kHidden, kHidden));
-  kernel(attention_kernel("forward", kTokens, kSequence, kHidden, 1.0));
-  kernel(gemm_kernel("tn", kTokens, kHidden, kHidden));
-  elementwise("add", 3);
-  elementwise("layer_norm", 2);
-  kernel(gemm_kernel("tn", kTokens, 4 * kHidden, kHidden));
-  elementwise("gelu", 8);
-  kernel(gemm_kernel("tn", kTokens, kHidden, 4 * kHidden));
-  elementwise("add", 3);
-}
-
-void TrainingRank::backward_layer() {
-  kernel(gemm_kernel("nn", kTokens, 4 * kHidden, kHidden));
-  kernel(gemm_kernel("nt", kHidden, 4 * kHidden, kTokens));
-  elementwise("gelu_backward", 12);
-  kernel(gemm_kernel("nn", kTokens, kHidden, 4 * kHidden));
-  kernel(gemm_kernel("nt", 4 * kHidden, kHidden, kTokens));
-  elementwise("layer_norm_backward", 4);
-  kernel(gemm_kernel("nn", kTokens, kHidden, kHidden));
-  kernel(gemm_kernel("nt", kHidden, kHidden, kTokens));
-  kernel(attention_kernel("backward", kTokens, kSequence, kHidden, 2.5));
-  kernel(gemm_kernel("nn", kTokens, kHidden, 3 * kHidden));
-  kernel(gemm_kernel("nt", 3 * kHidden, kHidden, kTokens));
-  elementwise("layer_norm_backward", 4);
-}
-
-/// Issued like ProcessGroupNCCL's: behind the compute stream's work so far, which then waits for
-/// it only where the data is needed (receives).
-void TrainingRank::transfer(std::uint32_t stream, CollectiveKind kind, std::uint32_t peer,
-                            const std::string& group) {
-  const bool receives = kind == CollectiveKind::kRecv;
-  Collective what;
-  what.kind = kind;
-  what.bytes = kActivation;
-  what.group = script_.name(group);
-  what.group_size = 2;
-  what.peers = {std::min(rank_, peer), std::max(rank_, peer)};
-  what.sequence = ++sequence_[group];
-  what.sequence_recorded = true;
-  script_.think(kThinkPerPhase);
-  script_.order(compute_, stream);
-  script_.collective(stream, {"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
-                              nccl_shape(), transfer_time(kActivation)}, what);
-  if (receives) script_.order(stream, compute_);
-}
-
-void TrainingRank::forward(std::uint32_t micro_batch) {
-  script_.begin(MarkerKind::kMicroBatch, "forward micro-batch " + std::to_string(micro_batch),
-                micro_batch);
-  if (first()) elementwise("embedding", 2);
-  else transfer(forward_in_, CollectiveKind::kRecv, rank_ - replicas_,
-                "forward_" + std::to_string(rank_ - replicas_));
-  for (std::uint32_t layer = 0; layer < layers_; ++layer) forward_layer();
-  if (last()) {
-    kernel(gemm_kernel("tn", kTokens, kVocabulary, kHidden));
-    elementwise("cross_entropy", 8);
-  } else {
-    transfer(forward_out_, CollectiveKind::kSend, rank_ + replicas_,
-             "forward_" + std::to_string(rank_));
-  }
-  note_memory(++kept_);
-  script_.end();
-}
-
-void TrainingRank::backward(std::uint32_t micro_batch) {
-  script_.begin(MarkerKind::kMicroBatch, "backward micro-batch " + std::to_string(micro_batch),
-                micro_batch);
-  if (last()) {
-    kernel(gemm_kernel("nn", kTokens, kHidden, kVocabulary));
-    kernel(gemm_kernel("nt", kVocabulary, kHidden, kTokens));
-  } else {
-    transfer(backward_in_, CollectiveKind::kRecv, rank_ + replicas_,
-             "backward_" + std::to_string(rank_ + replicas_));
-  }
-  const bool reduces = replicas_ > 1 && micro_batch + 1 == options_.micro_batches;
-  std::uint32_t in_bucket = 0;
-  for (std::uint32_t layer = 0; layer < layers_; ++layer) {
-    backward_layer();
-    ++in_bucket;
-    if (reduces && (in_bucket == kLayersPerBucket || layer + 1 == layers_))
-      reduce_bucket(std::exchange(in_bucket, 0));
-  }
-  if (!first())
-    transfer(backward_out_, CollectiveKind::kSend, rank_ - replicas_,
-             "backward_" + std::to_string(rank_));
-  note_memory(--kept_);
-  script_.end();
-}
-
-void TrainingRank::reduce_bucket(std::uint32_t layers) {
-  const std::string group = "data_parallel_" + std::to_string(stage_);
-  Collective what;
-  what.kind = CollectiveKind::kAllReduce;
-  what.bytes = layers * kLayerParameters * kHalf;
-  what.group = script_.name(group);
-  what.group_size = replicas_;
-  for (std::uint32_t r = 0; r < replicas_; ++r) what.peers.push_back(stage_ * replicas_ + r);
-  what.sequence = ++sequence_[group];
-  what.sequence_recorded = true;
-  // All members draw the same transfer time: the stream is named by the meeting, not the rank.
-  RandomStream random(options_.seed, group + " " + std::to_string(what.sequence));
-  script_.think(kThinkPerPhase);
-  script_.order(compute_, reduce_);
-  script_.collective(
-      reduce_,
-      {"ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", nccl_shape(),
-       jitter(all_reduce_time(what.bytes, replicas_), kDeviceJitter, random)},
-      what);
-}
-
-void TrainingRank::optimizer() {
-  script_.begin(MarkerKind::kPhase, "Optimizer.step#Adam.step", -1);
-  if (replicas_ > 1) script_.order(reduce_, compute_);
-  const std::uint64_t bytes = layers_ * kLayerParameters * kStateBytesPerParameter;
-  kernel(elementwise_kernel("gradient_norm", layers_ * kLayerParameters * kHalf));
-  for (std::uint32_t i = 0; i < kOptimizerKernels; ++i)
-    kernel(elementwise_kernel("adam", bytes / kOptimizerKernels));
-  script_.end();
-}
-
-void TrainingRank::note_memory(std::uint32_t kept_micro_batches) {
-  const std::uint64_t state = layers_ * kLayerParameters * kStateBytesPerParameter;
-  script_.memory(state + kept_micro_batches * layers_ * kKeptPerLayer, kReservedBytes);
-}
-
-/// 1F1B: as many forwards ahead as there are stages behind, then one of each in turn, then the
-/// backwards that are left.
-void TrainingRank::iteration(std::uint32_t number) {
-  script_.begin(MarkerKind::kIteration, "ProfilerStep#" + std::to_string(number), number);
-  script_.think(kDataLoading);
-  if (first()) script_.copy(compute_, CopyDirection::kHostToDevice, 8 * kTokens);
-  const std::uint32_t ahead = std::min(options_.stages - stage_ - 1, options_.micro_batches);
-  for (std::uint32_t i = 0; i < ahead; ++i) forward(i);
-  for (std::uint32_t i = ahead; i < options_.micro_batches; ++i) {
-    forward(i);
-    backward(i - ahead);
-  }
-  for (std::uint32_t i = options_.micro_batches - ahead; i < options_.micro_batches; ++i)
-    backward(i);
-  optimizer();
-  script_.copy(compute_, CopyDirection::kDeviceToHost, 4);
-  script_.stream_sync(compute_);
-  script_.end();
-}
 
 }  // namespace
 

@@ -32,9 +32,34 @@ class RankPlayer {
         waits_(queued_.size()) {}
 
   /// Runs the host until it blocks or is done; true if it did anything.
-  bool run_host();
+  bool run_host() {
+    const std::size_t before = next_;
+    while (!done() && run_step(script_.steps()[next_])) ++next_;
+    return next_ != before;
+  }
   /// Starts what can start; fills `started` with the operations that are collectives.
-  bool run_device(std::vector<std::size_t>& started);
+  bool run_device(std::vector<std::size_t>& started) {
+    bool moved = false;
+    for (std::size_t stream = 0; stream < queued_.size(); ++stream) {
+      const std::vector<std::size_t>& queue = queued_[stream];
+      std::size_t& head = head_[stream];
+      while (head < queue.size() && ops_[queue[head]].ended) ++head;
+      if (head == queue.size() || !ready(queue[head])) continue;
+      PlayedOp& played = ops_[queue[head]];
+      TraceTime start = played.earliest;
+      if (head > 0) start = std::max(start, ops_[queue[head - 1]].op.end() + kStreamGap);
+      for (const std::size_t other : played.after)
+        start = std::max(start, ops_[other].op.end() + kStreamGap);
+      played.op.start = start;
+      played.started = true;
+      moved = true;
+      if (played.op.kind == DeviceOpKind::kCollective)
+        started.push_back(queue[head]);
+      else
+        played.ended = true;
+    }
+    return moved;
+  }
   [[nodiscard]] bool done() const { return next_ == script_.steps().size(); }
   [[nodiscard]] bool idle() const {
     return std::all_of(ops_.begin(), ops_.end(), [](const PlayedOp& o) { return o.ended; });
@@ -46,14 +71,104 @@ class RankPlayer {
   }
   [[nodiscard]] const std::string& text(NameId id) { return script_.trace().names[id]; }
   /// The finished trace, its records in order of time.
-  [[nodiscard]] RankTrace take();
+  [[nodiscard]] RankTrace take() {
+    std::vector<std::size_t> order(ops_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+      return ops_[a].op.start < ops_[b].op.start;
+    });
+    std::vector<std::uint32_t> place(ops_.size());
+    RankTrace trace = std::move(script_.trace());
+    for (const std::size_t index : order) {
+      place[index] = static_cast<std::uint32_t>(trace.device_ops.size());
+      trace.device_ops.push_back(ops_[index].op);
+    }
+    for (const std::size_t index : order)
+      for (const std::size_t before : ops_[index].after)
+        trace.edges.push_back({DeviceOpId{place[before]}, DeviceOpId{place[index]}, false});
+    return trace;
+  }
 
  private:
-  bool run_step(const ScriptStep& step);
-  void enqueue(const ScriptStep& step);
-  void add_call(const ScriptStep& step, HostCallKind kind, Duration duration);
-  bool synchronise(const ScriptStep& step);
-  [[nodiscard]] bool ready(std::size_t index) const;
+  bool run_step(const ScriptStep& step) {
+    RankTrace& trace = script_.trace();
+    switch (step.kind) {
+      case ScriptStep::Kind::kThink:
+        clock_ += step.host;
+        break;
+      case ScriptStep::Kind::kOp:
+        enqueue(step);
+        break;
+      case ScriptStep::Kind::kRecord:
+        if (!queued_[step.stream].empty()) events_[step.event] = queued_[step.stream].back();
+        add_call(step, HostCallKind::kEventRecord, step.host);
+        break;
+      case ScriptStep::Kind::kWait:
+        if (const auto found = events_.find(step.event); found != events_.end())
+          waits_[step.stream].push_back(found->second);
+        add_call(step, HostCallKind::kStreamWaitEvent, step.host);
+        break;
+      case ScriptStep::Kind::kStreamSync:
+        return synchronise(step);
+      case ScriptStep::Kind::kBegin:
+        open_markers_.push_back(trace.markers.size());
+        trace.markers.push_back(step.marker);
+        trace.markers.back().start = clock_;
+        break;
+      case ScriptStep::Kind::kEnd: {
+        Marker& marker = trace.markers[open_markers_.back()];
+        marker.duration = clock_ - marker.start;
+        open_markers_.pop_back();
+        break;
+      }
+      case ScriptStep::Kind::kMemory:
+        trace.memory.push_back(step.memory);
+        trace.memory.back().at = clock_;
+        break;
+    }
+    return true;
+  }
+  void enqueue(const ScriptStep& step) {
+    const bool copy = step.op.kind == DeviceOpKind::kCopy;
+    add_call(step, copy ? HostCallKind::kCopy : HostCallKind::kLaunchKernel, step.host);
+    PlayedOp played;
+    played.op = step.op;
+    played.op.correlation = correlation_;
+    played.op.stream = StreamId{step.stream};
+    played.op.launch = static_cast<std::uint32_t>(script_.trace().host_calls.size() - 1);
+    played.earliest = clock_ + kLaunchLatency;
+    played.after = std::exchange(waits_[step.stream], {});
+    queued_[step.stream].push_back(ops_.size());
+    ops_.push_back(std::move(played));
+  }
+  void add_call(const ScriptStep& step, HostCallKind kind, Duration duration) {
+    HostCall call;
+    call.start = clock_;
+    call.duration = duration;
+    call.correlation = ++correlation_;
+    call.name = step.call;
+    call.kind = kind;
+    call.stream = step.stream;
+    call.event = step.event;
+    script_.trace().host_calls.push_back(call);
+    clock_ += duration;
+  }
+  bool synchronise(const ScriptStep& step) {
+    TraceTime back = clock_ + step.host;
+    const std::vector<std::size_t>& queue = queued_[step.stream];
+    if (!queue.empty()) {
+      const PlayedOp& last = ops_[queue.back()];
+      if (!last.ended) return false;
+      back = std::max(back, last.op.end() + kSyncReturn);
+    }
+    add_call(step, HostCallKind::kStreamSync, back - clock_);
+    return true;
+  }
+  [[nodiscard]] bool ready(std::size_t index) const {
+    const PlayedOp& played = ops_[index];
+    return !played.started && std::all_of(played.after.begin(), played.after.end(),
+                                          [this](std::size_t other) { return ops_[other].ended; });
+  }
 
   RankScript script_;
   std::size_t next_ = 0;
@@ -66,130 +181,6 @@ class RankPlayer {
   std::map<std::uint64_t, std::size_t> events_;   ///< event to the operation it marks
   std::vector<std::size_t> open_markers_;
 };
-
-bool RankPlayer::run_host() {
-  const std::size_t before = next_;
-  while (!done() && run_step(script_.steps()[next_])) ++next_;
-  return next_ != before;
-}
-
-bool RankPlayer::run_step(const ScriptStep& step) {
-  RankTrace& trace = script_.trace();
-  switch (step.kind) {
-    case ScriptStep::Kind::kThink: clock_ += step.host; break;
-    case ScriptStep::Kind::kOp: enqueue(step); break;
-    case ScriptStep::Kind::kRecord:
-      if (!queued_[step.stream].empty()) events_[step.event] = queued_[step.stream].back();
-      add_call(step, HostCallKind::kEventRecord, step.host);
-      break;
-    case ScriptStep::Kind::kWait:
-      if (const auto found = events_.find(step.event); found != events_.end())
-        waits_[step.stream].push_back(found->second);
-      add_call(step, HostCallKind::kStreamWaitEvent, step.host);
-      break;
-    case ScriptStep::Kind::kStreamSync: return synchronise(step);
-    case ScriptStep::Kind::kBegin:
-      open_markers_.push_back(trace.markers.size());
-      trace.markers.push_back(step.marker);
-      trace.markers.back().start = clock_;
-      break;
-    case ScriptStep::Kind::kEnd: {
-      Marker& marker = trace.markers[open_markers_.back()];
-      marker.duration = clock_ - marker.start;
-      open_markers_.pop_back();
-      break;
-    }
-    case ScriptStep::Kind::kMemory:
-      trace.memory.push_back(step.memory);
-      trace.memory.back().at = clock_;
-      break;
-  }
-  return true;
-}
-
-void RankPlayer::add_call(const ScriptStep& step, HostCallKind kind, Duration duration) {
-  HostCall call;
-  call.start = clock_;
-  call.duration = duration;
-  call.correlation = ++correlation_;
-  call.name = step.call;
-  call.kind = kind;
-  call.stream = step.stream;
-  call.event = step.event;
-  script_.trace().host_calls.push_back(call);
-  clock_ += duration;
-}
-
-void RankPlayer::enqueue(const ScriptStep& step) {
-  const bool copy = step.op.kind == DeviceOpKind::kCopy;
-  add_call(step, copy ? HostCallKind::kCopy : HostCallKind::kLaunchKernel, step.host);
-  PlayedOp played;
-  played.op = step.op;
-  played.op.correlation = correlation_;
-  played.op.stream = StreamId{step.stream};
-  played.op.launch = static_cast<std::uint32_t>(script_.trace().host_calls.size() - 1);
-  played.earliest = clock_ + kLaunchLatency;
-  played.after = std::exchange(waits_[step.stream], {});
-  queued_[step.stream].push_back(ops_.size());
-  ops_.push_back(std::move(played));
-}
-
-bool RankPlayer::synchronise(const ScriptStep& step) {
-  TraceTime back = clock_ + step.host;
-  const std::vector<std::size_t>& queue = queued_[step.stream];
-  if (!queue.empty()) {
-    const PlayedOp& last = ops_[queue.back()];
-    if (!last.ended) return false;
-    back = std::max(back, last.op.end() + kSyncReturn);
-  }
-  add_call(step, HostCallKind::kStreamSync, back - clock_);
-  return true;
-}
-
-bool RankPlayer::ready(std::size_t index) const {
-  const PlayedOp& played = ops_[index];
-  return !played.started && std::all_of(played.after.begin(), played.after.end(),
-                                        [this](std::size_t other) { return ops_[other].ended; });
-}
-
-bool RankPlayer::run_device(std::vector<std::size_t>& started) {
-  bool moved = false;
-  for (std::size_t stream = 0; stream < queued_.size(); ++stream) {
-    const std::vector<std::size_t>& queue = queued_[stream];
-    std::size_t& head = head_[stream];
-    while (head < queue.size() && ops_[queue[head]].ended) ++head;
-    if (head == queue.size() || !ready(queue[head])) continue;
-    PlayedOp& played = ops_[queue[head]];
-    TraceTime start = played.earliest;
-    if (head > 0) start = std::max(start, ops_[queue[head - 1]].op.end() + kStreamGap);
-    for (const std::size_t other : played.after)
-      start = std::max(start, ops_[other].op.end() + kStreamGap);
-    played.op.start = start;
-    played.started = true;
-    moved = true;
-    if (played.op.kind == DeviceOpKind::kCollective) started.push_back(queue[head]);
-    else played.ended = true;
-  }
-  return moved;
-}
-
-RankTrace RankPlayer::take() {
-  std::vector<std::size_t> order(ops_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
-    return ops_[a].op.start < ops_[b].op.start;
-  });
-  std::vector<std::uint32_t> place(ops_.size());
-  RankTrace trace = std::move(script_.trace());
-  for (const std::size_t index : order) {
-    place[index] = static_cast<std::uint32_t>(trace.device_ops.size());
-    trace.device_ops.push_back(ops_[index].op);
-  }
-  for (const std::size_t index : order)
-    for (const std::size_t before : ops_[index].after)
-      trace.edges.push_back({DeviceOpId{place[before]}, DeviceOpId{place[index]}, false});
-  return trace;
-}
 
 /// The members of a collective or transfer that have started, by group and sequence number.
 using Meetings = std::map<std::pair<std::string, std::uint64_t>,

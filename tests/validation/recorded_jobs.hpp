@@ -33,8 +33,18 @@ struct Replayed {
   std::string fault;            ///< empty: it was replayed
   workload::ReplayReport report;
 
-  [[nodiscard]] std::size_t iterations() const;  ///< of the rank that has most
-  [[nodiscard]] double span_error() const;       ///< mean over ranks
+  /// Of the rank that has most.
+  [[nodiscard]] std::size_t iterations() const {
+    std::size_t most = 0;
+    for (const auto& rank : report.ranks) most = std::max(most, rank.recorded.size());
+    return most;
+  }
+  /// Mean over ranks.
+  [[nodiscard]] double span_error() const {
+    double sum = 0;
+    for (const auto& rank : report.ranks) sum += rank.span_error();
+    return report.ranks.empty() ? 0 : sum / static_cast<double>(report.ranks.size());
+  }
 };
 
 inline bool has_host_calls(const traces::JobTrace& job) {
@@ -73,18 +83,6 @@ inline Replayed replay(const RecordedJob& job) {
     result.report = std::move(*report);
   }
   return result;
-}
-
-inline std::size_t Replayed::iterations() const {
-  std::size_t most = 0;
-  for (const auto& rank : report.ranks) most = std::max(most, rank.recorded.size());
-  return most;
-}
-
-inline double Replayed::span_error() const {
-  double sum = 0;
-  for (const auto& rank : report.ranks) sum += rank.span_error();
-  return report.ranks.empty() ? 0 : sum / static_cast<double>(report.ranks.size());
 }
 
 inline Result<LoadedJob> load(const RecordedJob& job) {

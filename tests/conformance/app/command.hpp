@@ -26,49 +26,6 @@ struct Outcome {
   std::string err;
 };
 
-/// A folder of its own with links to the source tree's folders (but build and out), so that
-/// commands of documents run as written there. Removed at the end.
-class Workplace {
- public:
-  Workplace();
-  ~Workplace();
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
-
-  /// "inspect traces/samples/training --json": the words after "bubblesim", as a shell reads them.
-  [[nodiscard]] Outcome bubblesim(const std::string& arguments) const;
-  /// A whole line; `bubblesim` is found first. No terminal; no input.
-  [[nodiscard]] Outcome shell(const std::string& line) const;
-
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  [[nodiscard]] std::string read(const std::string& name) const;
-  void write(const std::string& name, const std::string& text) const;
-
- private:
-  std::string folder_;
-};
-
-/// Each test has a workplace of its own.
-class AtWorkplace : public testing::Test {
- protected:
-  const Workplace place;
-};
-
-/// A workplace in which runs of configs/runs and configs/sweeps are cut to 900 ms, six iterations
-/// of the sample job instead of 22: enough for everything that tables, files and exit codes show.
-class ShortWorkplace : public Workplace {
- public:
-  ShortWorkplace();
-
-  /// Cuts the lengths and the budget in a command line likewise.
-  [[nodiscard]] static std::string short_line(std::string line);
-};
-
-class AtShortWorkplace : public testing::Test {
- protected:
-  const ShortWorkplace place;
-};
-
 inline std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
@@ -90,66 +47,93 @@ inline int exit_code(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-inline Workplace::Workplace() {
-  std::string name = (fs::temp_directory_path() / "bubblesim-app-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) std::abort();
-  folder_ = name;
-  for (const auto& entry : fs::directory_iterator(BUBBLESIM_SOURCE_DIR)) {
-    const std::string own = entry.path().filename().string();
-    if (own == "build" || own == "out" || own.starts_with('.')) continue;
-    fs::create_symlink(entry.path(), path(own));
-  }
-  fs::create_directory(path(".bin"));
-  fs::create_symlink(BUBBLESIM_BINARY, path(".bin/bubblesim"));
-}
-
-inline Workplace::~Workplace() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
-
-inline Outcome Workplace::bubblesim(const std::string& arguments) const {
-  return shell("bubblesim " + arguments);
-}
-
-inline Outcome Workplace::shell(const std::string& line) const {
-  const std::string command = "cd '" + folder_ + "' && PATH=\"$PWD/.bin:$PATH\" && { " + line +
-                              "\n} >.out 2>.err </dev/null";
-  Outcome outcome;
-  outcome.code = exit_code(std::system(command.c_str()));
-  outcome.out = read(".out");
-  outcome.err = read(".err");
-  return outcome;
-}
-
-inline std::string Workplace::read(const std::string& name) const { return read_file(path(name)); }
-
-inline void Workplace::write(const std::string& name, const std::string& text) const {
-  std::ofstream(path(name), std::ios::binary) << text;
-}
-
-inline ShortWorkplace::ShortWorkplace() {
-  fs::remove(path("configs"));
-  fs::copy(BUBBLESIM_SOURCE_DIR "/configs", path("configs"), fs::copy_options::recursive);
-  for (const char* folder : {"configs/runs", "configs/sweeps"}) {
-    for (const auto& entry : fs::directory_iterator(path(folder))) {
-      if (entry.path().extension() != ".json") continue;
-      const std::string name = folder + ("/" + entry.path().filename().string());
-      write(name, with_word(read(name), "duration\": \"", '"', "900ms"));
+/// A folder of its own with links to the source tree's folders (but build and out), so that
+/// commands of documents run as written there. Removed at the end.
+class Workplace {
+ public:
+  Workplace() {
+    std::string name = (fs::temp_directory_path() / "bubblesim-app-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) std::abort();
+    folder_ = name;
+    for (const auto& entry : fs::directory_iterator(BUBBLESIM_SOURCE_DIR)) {
+      const std::string own = entry.path().filename().string();
+      if (own == "build" || own == "out" || own.starts_with('.')) continue;
+      fs::create_symlink(entry.path(), path(own));
     }
+    fs::create_directory(path(".bin"));
+    fs::create_symlink(BUBBLESIM_BINARY, path(".bin/bubblesim"));
   }
-  std::string question = read("configs/advise/example.json");  // is as long as its base
-  const std::string base = "\"base\": ";
-  question.replace(question.find(base), base.size(),
-                   R"("set": {"/duration": "300ms", "/warmup": "100ms"}, )" + base);
-  write("configs/advise/example.json", question);
-}
+  ~Workplace() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
 
-inline std::string ShortWorkplace::short_line(std::string line) {
-  line = with_word(std::move(line), "--duration ", ' ', "600ms");
-  line = with_word(std::move(line), "--warmup ", ' ', "200ms");
-  return with_word(std::move(line), "--budget ", ' ', "100ms");
-}
+  /// "inspect traces/samples/training --json": the words after "bubblesim", as a shell reads them.
+  [[nodiscard]] Outcome bubblesim(const std::string& arguments) const {
+    return shell("bubblesim " + arguments);
+  }
+  /// A whole line; `bubblesim` is found first. No terminal; no input.
+  [[nodiscard]] Outcome shell(const std::string& line) const {
+    const std::string command = "cd '" + folder_ + "' && PATH=\"$PWD/.bin:$PATH\" && { " + line +
+                                "\n} >.out 2>.err </dev/null";
+    Outcome outcome;
+    outcome.code = exit_code(std::system(command.c_str()));
+    outcome.out = read(".out");
+    outcome.err = read(".err");
+    return outcome;
+  }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  [[nodiscard]] std::string read(const std::string& name) const { return read_file(path(name)); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
+
+ private:
+  std::string folder_;
+};
+
+/// Each test has a workplace of its own.
+class AtWorkplace : public testing::Test {
+ protected:
+  const Workplace place;
+};
+
+/// A workplace in which runs of configs/runs and configs/sweeps are cut to 900 ms, six iterations
+/// of the sample job instead of 22: enough for everything that tables, files and exit codes show.
+class ShortWorkplace : public Workplace {
+ public:
+  ShortWorkplace() {
+    fs::remove(path("configs"));
+    fs::copy(BUBBLESIM_SOURCE_DIR "/configs", path("configs"), fs::copy_options::recursive);
+    for (const char* folder : {"configs/runs", "configs/sweeps"}) {
+      for (const auto& entry : fs::directory_iterator(path(folder))) {
+        if (entry.path().extension() != ".json") continue;
+        const std::string name = folder + ("/" + entry.path().filename().string());
+        write(name, with_word(read(name), "duration\": \"", '"', "900ms"));
+      }
+    }
+    std::string question = read("configs/advise/example.json");  // is as long as its base
+    const std::string base = "\"base\": ";
+    question.replace(question.find(base), base.size(),
+                     R"("set": {"/duration": "300ms", "/warmup": "100ms"}, )" + base);
+    write("configs/advise/example.json", question);
+  }
+
+  /// Cuts the lengths and the budget in a command line likewise.
+  [[nodiscard]] static std::string short_line(std::string line) {
+    line = with_word(std::move(line), "--duration ", ' ', "600ms");
+    line = with_word(std::move(line), "--warmup ", ' ', "200ms");
+    return with_word(std::move(line), "--budget ", ' ', "100ms");
+  }
+};
+
+class AtShortWorkplace : public testing::Test {
+ protected:
+  const ShortWorkplace place;
+};
 
 /// Expects exit code 0 and nothing on standard error.
 inline Outcome succeed(const Workplace& place, const std::string& arguments) {

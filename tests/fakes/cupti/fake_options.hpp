@@ -28,33 +28,27 @@ namespace fake {
 /// | stop_fails | disabling any kind fails with 7 |
 class Options {
  public:
-  explicit Options(const char* text);
+  explicit Options(const char* text) {
+    std::istringstream in(text == nullptr ? "" : text);
+    for (std::string item; std::getline(in, item, ',');) {
+      const std::size_t equals = item.find('=');
+      values_[item.substr(0, equals)] = equals == std::string::npos ? "1" : item.substr(equals + 1);
+    }
+  }
 
   [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
-  [[nodiscard]] std::uint64_t number(const std::string& name, std::uint64_t otherwise = 0) const;
-  [[nodiscard]] std::string text(const std::string& name) const;
+  [[nodiscard]] std::uint64_t number(const std::string& name, std::uint64_t otherwise = 0) const {
+    const auto found = values_.find(name);
+    return found == values_.end() ? otherwise : std::stoull(found->second);
+  }
+  [[nodiscard]] std::string text(const std::string& name) const {
+    const auto found = values_.find(name);
+    return found == values_.end() ? std::string() : found->second;
+  }
 
  private:
   std::map<std::string, std::string> values_;
 };
-
-inline Options::Options(const char* text) {
-  std::istringstream in(text == nullptr ? "" : text);
-  for (std::string item; std::getline(in, item, ',');) {
-    const std::size_t equals = item.find('=');
-    values_[item.substr(0, equals)] = equals == std::string::npos ? "1" : item.substr(equals + 1);
-  }
-}
-
-inline std::uint64_t Options::number(const std::string& name, std::uint64_t otherwise) const {
-  const auto found = values_.find(name);
-  return found == values_.end() ? otherwise : std::stoull(found->second);
-}
-
-inline std::string Options::text(const std::string& name) const {
-  const auto found = values_.find(name);
-  return found == values_.end() ? std::string() : found->second;
-}
 
 inline const Options& options() {
   static const Options* const one = new Options(std::getenv("FAKE_CUPTI"));

@@ -22,19 +22,75 @@ namespace bubblesim::capture::testing {
 /// Gives the reply to a message; an empty one is never sent.
 using Answer = std::function<std::string(const std::string& message)>;
 
+constexpr std::chrono::milliseconds kLook{10};
+
+inline bool readable(int descriptor) {
+  pollfd waited{descriptor, POLLIN, 0};
+  return poll(&waited, 1, static_cast<int>(kLook.count())) > 0;
+}
+
 class FakeRecorder {
  public:
   /// Listens at once. `folder`: for a path socket, else an abstract one; `pid`: in its name.
-  explicit FakeRecorder(Answer answer, const std::string& folder = {}, pid_t pid = getpid());
-  ~FakeRecorder();
+  explicit FakeRecorder(Answer answer, const std::string& folder = {}, pid_t pid = getpid())
+      : answer_(std::move(answer)),
+        address_(folder.empty() ? abstract_address(geteuid(), pid)
+                                : path_address(folder, geteuid(), pid).value()) {
+    listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const auto* place = reinterpret_cast<const sockaddr*>(&address_.address);
+    if (listener_ < 0 || bind(listener_, place, address_.length) != 0 ||
+        listen(listener_, 4) != 0) {
+      std::abort();
+    }
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~FakeRecorder() {
+    over_ = true;
+    thread_.join();
+    close(listener_);
+    if (address_.address.sun_path[0] != '\0') unlink(address_.address.sun_path);
+  }
   FakeRecorder(const FakeRecorder&) = delete;
   FakeRecorder& operator=(const FakeRecorder&) = delete;
 
   /// Every message so far.
-  [[nodiscard]] std::vector<std::string> heard() const;
+  [[nodiscard]] std::vector<std::string> heard() const {
+    const std::lock_guard lock(mutex_);
+    return heard_;
+  }
 
  private:
-  void serve();
+  void serve() {
+    std::vector<int> peers;
+    while (!over_) {
+      if (readable(listener_)) peers.push_back(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
+      for (int& peer : peers) {
+        if (peer < 0 || !readable(peer)) continue;
+        std::string message(kMaxMessageBytes, '\0');
+        const ssize_t length = recv(peer, message.data(), message.size(), 0);
+        std::string answer;
+        if (length > 0) {
+          message.resize(static_cast<std::size_t>(length));
+          {
+            const std::lock_guard lock(mutex_);
+            heard_.push_back(message);
+          }
+          answer = answer_(message);
+          if (answer.empty()) continue;
+        }
+        if (length <= 0 || answer == "(close)") {
+          close(peer);
+          peer = -1;
+          continue;
+        }
+        if (send(peer, answer.data(), answer.size(), MSG_NOSIGNAL) < 0) break;
+      }
+    }
+    for (const int peer : peers) {
+      if (peer >= 0) close(peer);
+    }
+  }
+
   Answer answer_;
   ControlAddress address_;
   int listener_ = -1;
@@ -43,68 +99,6 @@ class FakeRecorder {
   std::vector<std::string> heard_;
   std::thread thread_;
 };
-
-constexpr std::chrono::milliseconds kLook{10};
-
-inline bool readable(int descriptor) {
-  pollfd waited{descriptor, POLLIN, 0};
-  return poll(&waited, 1, static_cast<int>(kLook.count())) > 0;
-}
-
-inline FakeRecorder::FakeRecorder(Answer answer, const std::string& folder, pid_t pid)
-    : answer_(std::move(answer)),
-      address_(folder.empty() ? abstract_address(geteuid(), pid)
-                              : path_address(folder, geteuid(), pid).value()) {
-  listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  const auto* place = reinterpret_cast<const sockaddr*>(&address_.address);
-  if (listener_ < 0 || bind(listener_, place, address_.length) != 0 || listen(listener_, 4) != 0) {
-    std::abort();
-  }
-  thread_ = std::thread([this] { serve(); });
-}
-
-inline FakeRecorder::~FakeRecorder() {
-  over_ = true;
-  thread_.join();
-  close(listener_);
-  if (address_.address.sun_path[0] != '\0') unlink(address_.address.sun_path);
-}
-
-inline std::vector<std::string> FakeRecorder::heard() const {
-  const std::lock_guard lock(mutex_);
-  return heard_;
-}
-
-inline void FakeRecorder::serve() {
-  std::vector<int> peers;
-  while (!over_) {
-    if (readable(listener_)) peers.push_back(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
-    for (int& peer : peers) {
-      if (peer < 0 || !readable(peer)) continue;
-      std::string message(kMaxMessageBytes, '\0');
-      const ssize_t length = recv(peer, message.data(), message.size(), 0);
-      std::string answer;
-      if (length > 0) {
-        message.resize(static_cast<std::size_t>(length));
-        {
-          const std::lock_guard lock(mutex_);
-          heard_.push_back(message);
-        }
-        answer = answer_(message);
-        if (answer.empty()) continue;
-      }
-      if (length <= 0 || answer == "(close)") {
-        close(peer);
-        peer = -1;
-        continue;
-      }
-      if (send(peer, answer.data(), answer.size(), MSG_NOSIGNAL) < 0) break;
-    }
-  }
-  for (const int peer : peers) {
-    if (peer >= 0) close(peer);
-  }
-}
 
 /// The status of a recorder of this process.
 inline RecorderStatus own_status(RecorderState state) {

@@ -21,14 +21,31 @@ namespace bubblesim::capture {
 /// A running process; the destructor kills it.
 class RunningJob {
  public:
-  RunningJob(const std::vector<std::string>& command, const Variables& variables);
-  ~RunningJob();
+  RunningJob(const std::vector<std::string>& command, const Variables& variables) {
+    ChildSettings settings;
+    settings.mask.emplace();
+    sigemptyset(&*settings.mask);
+    settings.input = kNothing;
+    const auto pid = start_child(command, variables, settings);
+    EXPECT_TRUE(pid);
+    if (pid) pid_ = *pid;
+  }
+  ~RunningJob() {
+    if (pid_ == 0) return;
+    ::kill(pid_, SIGKILL);
+    wait();
+  }
   RunningJob(const RunningJob&) = delete;
   RunningJob& operator=(const RunningJob&) = delete;
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// The exit code, or 128 + n if signal n ended it; fails the test after 30 s.
-  int wait();
+  int wait() {
+    std::optional<ChildEnd> end;
+    EXPECT_TRUE(becomes_true([&] { return (end = reap_child(pid_)).has_value(); }));
+    if (end) pid_ = 0;
+    return end ? end->exit_code : -1;
+  }
 
  private:
   pid_t pid_ = 0;
@@ -65,29 +82,6 @@ inline std::vector<std::string> driver_calls(const std::string& log, pid_t proce
     if (meant && !call.starts_with("cuGetProcAddress")) calls.push_back(call);
   }
   return calls;
-}
-
-inline RunningJob::RunningJob(const std::vector<std::string>& command, const Variables& variables) {
-  ChildSettings settings;
-  settings.mask.emplace();
-  sigemptyset(&*settings.mask);
-  settings.input = kNothing;
-  const auto pid = start_child(command, variables, settings);
-  EXPECT_TRUE(pid);
-  if (pid) pid_ = *pid;
-}
-
-inline RunningJob::~RunningJob() {
-  if (pid_ == 0) return;
-  ::kill(pid_, SIGKILL);
-  wait();
-}
-
-inline int RunningJob::wait() {
-  std::optional<ChildEnd> end;
-  EXPECT_TRUE(becomes_true([&] { return (end = reap_child(pid_)).has_value(); }));
-  if (end) pid_ = 0;
-  return end ? end->exit_code : -1;
 }
 
 }  // namespace bubblesim::capture

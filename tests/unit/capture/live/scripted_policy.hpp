@@ -31,18 +31,46 @@ class ScriptedPolicy final : public policy::Policy {
   void let_go(std::uint64_t launches) { allowed_ += launches; }
   /// The next on_completion() takes so long.
   void stall(std::chrono::milliseconds span) { stall_ = span; }
-  [[nodiscard]] Heard heard() const;
+  [[nodiscard]] Heard heard() const {
+    const std::lock_guard lock(mutex_);
+    return heard_;
+  }
   [[nodiscard]] std::size_t launches() const { return heard().launches.size(); }
 
-  policy::Sharing start(const policy::GpuInfo&, std::span<const policy::ClientInfo>) override;
-  policy::Verdict on_launch(const policy::LaunchInfo& launch, policy::Instant now,
-                            policy::Actions& actions) override;
-  void on_completion(const policy::CompletionInfo& completion, policy::Instant now,
-                     policy::Actions& actions) override;
-  void on_iteration(const policy::IterationInfo& iteration, policy::Instant now,
-                    policy::Actions& actions) override;
+  policy::Sharing start(const policy::GpuInfo&, std::span<const policy::ClientInfo>) override {
+    return {program::SharingMode::kTimeSliced};
+  }
+  policy::Verdict on_launch(const policy::LaunchInfo& launch, policy::Instant,
+                            policy::Actions&) override {
+    const std::lock_guard lock(mutex_);
+    heard_.launches.push_back(launch);
+    heard_.most_outstanding =
+        std::max(heard_.most_outstanding, heard_.launches.size() - heard_.completions.size());
+    if (launch.client.value == 0) return policy::Verdict::kAdmit;
+    if (passed_ >= allowed_) return policy::Verdict::kHold;
+    ++passed_;
+    return policy::Verdict::kAdmit;
+  }
+  void on_completion(const policy::CompletionInfo& completion, policy::Instant,
+                     policy::Actions&) override {
+    std::this_thread::sleep_for(stall_.exchange({}));
+    const std::lock_guard lock(mutex_);
+    heard_.completions.push_back(completion);
+  }
+  void on_iteration(const policy::IterationInfo& iteration, policy::Instant,
+                    policy::Actions&) override {
+    const std::lock_guard lock(mutex_);
+    heard_.iterations.push_back(iteration);
+  }
   [[nodiscard]] std::optional<policy::Instant> next_tick() const override { return tick_; }
-  void on_tick(policy::Instant now, policy::Actions& actions) override;
+  void on_tick(policy::Instant now, policy::Actions& actions) override {
+    const std::lock_guard lock(mutex_);
+    tick_ = now + std::chrono::milliseconds(1);
+    while (passed_ < allowed_ && actions.held(ClientId{1}) > 0) {
+      ++passed_;
+      actions.release(ClientId{1});
+    }
+  }
 
  private:
   mutable std::mutex mutex_;
@@ -67,7 +95,24 @@ inline policy::PolicySpec scripted_spec() {
 /// A host of the scripted policy, in a thread of its own, for training (0) and a filler (1).
 class ScriptedHost {
  public:
-  explicit ScriptedHost(std::uint32_t window = 0, bool one_gpu = true);
+  explicit ScriptedHost(std::uint32_t window = 0, bool one_gpu = true) {
+    part_ = clock_->join(Turn::kControl);
+    PolicyHostSetup setup;
+    setup.spec = &spec_;
+    setup.policy = &policy;
+    setup.origin = clock_->now();
+    setup.one_gpu = one_gpu;
+    for (std::uint32_t id : {0U, 1U}) {
+      policy::ClientInfo info;
+      info.id = ClientId{id};
+      info.role = id == 0 ? policy::Role::kTraining : policy::Role::kOffline;
+      setup.clients.push_back(
+          {info, id == 0 ? GateMode::kTell : GateMode::kAsk, id == 0 ? 0 : window});
+    }
+    host = must(PolicyHost::make(*clock_, std::move(setup)));
+    crew_ = std::make_unique<Crew>(*clock_);
+    crew_->start(Turn::kPolicy, [this] { host->run(); });
+  }
   ~ScriptedHost() { stop(); }
   ScriptedHost(const ScriptedHost&) = delete;
   ScriptedHost& operator=(const ScriptedHost&) = delete;
@@ -86,68 +131,5 @@ class ScriptedHost {
   std::unique_ptr<ClockPart> part_;
   std::unique_ptr<Crew> crew_;
 };
-
-inline ScriptedPolicy::Heard ScriptedPolicy::heard() const {
-  const std::lock_guard lock(mutex_);
-  return heard_;
-}
-
-inline policy::Sharing ScriptedPolicy::start(const policy::GpuInfo&,
-                                             std::span<const policy::ClientInfo>) {
-  return {program::SharingMode::kTimeSliced};
-}
-
-inline policy::Verdict ScriptedPolicy::on_launch(const policy::LaunchInfo& launch, policy::Instant,
-                                                 policy::Actions&) {
-  const std::lock_guard lock(mutex_);
-  heard_.launches.push_back(launch);
-  heard_.most_outstanding = std::max(heard_.most_outstanding,
-                                     heard_.launches.size() - heard_.completions.size());
-  if (launch.client.value == 0) return policy::Verdict::kAdmit;
-  if (passed_ >= allowed_) return policy::Verdict::kHold;
-  ++passed_;
-  return policy::Verdict::kAdmit;
-}
-
-inline void ScriptedPolicy::on_completion(const policy::CompletionInfo& completion, policy::Instant,
-                                          policy::Actions&) {
-  std::this_thread::sleep_for(stall_.exchange({}));
-  const std::lock_guard lock(mutex_);
-  heard_.completions.push_back(completion);
-}
-
-inline void ScriptedPolicy::on_iteration(const policy::IterationInfo& iteration, policy::Instant,
-                                         policy::Actions&) {
-  const std::lock_guard lock(mutex_);
-  heard_.iterations.push_back(iteration);
-}
-
-inline void ScriptedPolicy::on_tick(policy::Instant now, policy::Actions& actions) {
-  const std::lock_guard lock(mutex_);
-  tick_ = now + std::chrono::milliseconds(1);
-  while (passed_ < allowed_ && actions.held(ClientId{1}) > 0) {
-    ++passed_;
-    actions.release(ClientId{1});
-  }
-}
-
-inline ScriptedHost::ScriptedHost(std::uint32_t window, bool one_gpu) {
-  part_ = clock_->join(Turn::kControl);
-  PolicyHostSetup setup;
-  setup.spec = &spec_;
-  setup.policy = &policy;
-  setup.origin = clock_->now();
-  setup.one_gpu = one_gpu;
-  for (std::uint32_t id : {0U, 1U}) {
-    policy::ClientInfo info;
-    info.id = ClientId{id};
-    info.role = id == 0 ? policy::Role::kTraining : policy::Role::kOffline;
-    setup.clients.push_back(
-        {info, id == 0 ? GateMode::kTell : GateMode::kAsk, id == 0 ? 0 : window});
-  }
-  host = must(PolicyHost::make(*clock_, std::move(setup)));
-  crew_ = std::make_unique<Crew>(*clock_);
-  crew_->start(Turn::kPolicy, [this] { host->run(); });
-}
 
 }  // namespace bubblesim::capture

@@ -11,6 +11,16 @@ namespace bubblesim::capture {
 
 using namespace nvtx_abi;
 
+/// Attributes with a plain name.
+inline EventAttributes named(const char* name) {
+  EventAttributes given{};
+  given.version = 3;
+  given.size = sizeof given;
+  given.message_type = kMessageAscii;
+  given.message = name;
+  return given;
+}
+
 struct FakeNvtx {
   static constexpr unsigned kSlots = 16;
   static constexpr std::size_t kPayloadSlots = 63;
@@ -21,24 +31,44 @@ struct FakeNvtx {
   FakeNvtx(const FakeNvtx&) = delete;
   FakeNvtx& operator=(const FakeNvtx&) = delete;
 
-  [[nodiscard]] int attach();
-  [[nodiscard]] int attach_payloads(std::uint16_t module = nvtx_abi::kPayloadModule);
+  [[nodiscard]] int attach() { return InitializeInjectionNvtx2(&FakeNvtx::export_table); }
+  [[nodiscard]] int attach_payloads(std::uint16_t module = nvtx_abi::kPayloadModule) {
+    ExtensionSegment segment{0, payload.size(), payload.data()};
+    ExtensionModule info{3, sizeof(ExtensionModule), module, 0x0103, 1, &segment, nullptr, nullptr};
+    return InitializeInjectionNvtxExtension(&info);
+  }
   static const void* export_table(std::uint32_t id);
 
-  int push_a(const char* name) const;
-  int push_w(const wchar_t* name) const;
-  int push_ex(const nvtx_abi::EventAttributes* given) const;
-  int pop() const;
-  std::uint64_t start_a(const char* name) const;
-  void end(std::uint64_t id) const;
-  void mark_a(const char* name) const;
-  void* create(const char* name) const;
-  void* register_string(void* domain, const char* text) const;
-  int push(void* domain, const nvtx_abi::EventAttributes* given) const;
-  int push(void* domain, const char* name) const;
-  int pop(void* domain) const;
-  std::uint64_t register_schema(void* domain, const nvtx_abi::SchemaAttributes* schema) const;
-  int pop_payload(void* domain, const nvtx_abi::PayloadData* data, std::size_t count) const;
+  int push_a(const char* name) const { return at<int(const char*)>(Core::kRangePushA)(name); }
+  int push_w(const wchar_t* name) const { return at<int(const wchar_t*)>(Core::kRangePushW)(name); }
+  int push_ex(const EventAttributes* given) const {
+    return at<int(const EventAttributes*)>(Core::kRangePushEx)(given);
+  }
+  int pop() const { return at<int()>(Core::kRangePop)(); }
+  std::uint64_t start_a(const char* name) const {
+    return at<std::uint64_t(const char*)>(Core::kRangeStartA)(name);
+  }
+  void end(std::uint64_t id) const { at<void(std::uint64_t)>(Core::kRangeEnd)(id); }
+  void mark_a(const char* name) const { at<void(const char*)>(Core::kMarkA)(name); }
+  void* create(const char* name) const { return at<void*(const char*)>(Core2::kCreateA)(name); }
+  void* register_string(void* domain, const char* text) const {
+    return at<void*(void*, const char*)>(Core2::kRegisterStringA)(domain, text);
+  }
+  int push(void* domain, const EventAttributes* given) const {
+    return at<int(void*, const EventAttributes*)>(Core2::kRangePushEx)(domain, given);
+  }
+  int push(void* domain, const char* name) const {
+    const EventAttributes given = named(name);
+    return push(domain, &given);
+  }
+  int pop(void* domain) const { return at<int(void*)>(Core2::kRangePop)(domain); }
+  std::uint64_t register_schema(void* domain, const SchemaAttributes* schema) const {
+    return at<std::uint64_t(void*, const SchemaAttributes*)>(Payload::kSchemaRegister)(domain,
+                                                                                       schema);
+  }
+  int pop_payload(void* domain, const PayloadData* data, std::size_t count) const {
+    return at<int(void*, const PayloadData*, std::size_t)>(Payload::kRangePop)(domain, data, count);
+  }
 
   template <class Callee>
   [[nodiscard]] Callee* at(nvtx_abi::Core place) const {
@@ -88,61 +118,6 @@ inline FakeNvtx::~FakeNvtx() { current = nullptr; }
 const void* FakeNvtx::export_table(std::uint32_t id) {
   if (id == kExportCallbacks) return &callbacks;
   return id == kExportVersion ? &version : nullptr;
-}
-
-inline int FakeNvtx::attach() { return InitializeInjectionNvtx2(&FakeNvtx::export_table); }
-
-inline int FakeNvtx::attach_payloads(std::uint16_t module) {
-  ExtensionSegment segment{0, payload.size(), payload.data()};
-  ExtensionModule info{3, sizeof(ExtensionModule), module, 0x0103, 1, &segment, nullptr, nullptr};
-  return InitializeInjectionNvtxExtension(&info);
-}
-
-inline int FakeNvtx::push_a(const char* name) const {
-  return at<int(const char*)>(Core::kRangePushA)(name);
-}
-inline int FakeNvtx::push_w(const wchar_t* name) const {
-  return at<int(const wchar_t*)>(Core::kRangePushW)(name);
-}
-inline int FakeNvtx::push_ex(const EventAttributes* given) const {
-  return at<int(const EventAttributes*)>(Core::kRangePushEx)(given);
-}
-inline int FakeNvtx::pop() const { return at<int()>(Core::kRangePop)(); }
-inline std::uint64_t FakeNvtx::start_a(const char* name) const {
-  return at<std::uint64_t(const char*)>(Core::kRangeStartA)(name);
-}
-inline void FakeNvtx::end(std::uint64_t id) const { at<void(std::uint64_t)>(Core::kRangeEnd)(id); }
-inline void FakeNvtx::mark_a(const char* name) const { at<void(const char*)>(Core::kMarkA)(name); }
-inline void* FakeNvtx::create(const char* name) const {
-  return at<void*(const char*)>(Core2::kCreateA)(name);
-}
-inline void* FakeNvtx::register_string(void* domain, const char* text) const {
-  return at<void*(void*, const char*)>(Core2::kRegisterStringA)(domain, text);
-}
-inline int FakeNvtx::push(void* domain, const EventAttributes* given) const {
-  return at<int(void*, const EventAttributes*)>(Core2::kRangePushEx)(domain, given);
-}
-/// Attributes with a plain name.
-inline EventAttributes named(const char* name) {
-  EventAttributes given{};
-  given.version = 3;
-  given.size = sizeof given;
-  given.message_type = kMessageAscii;
-  given.message = name;
-  return given;
-}
-
-inline int FakeNvtx::push(void* domain, const char* name) const {
-  const EventAttributes given = named(name);
-  return push(domain, &given);
-}
-inline int FakeNvtx::pop(void* domain) const { return at<int(void*)>(Core2::kRangePop)(domain); }
-inline std::uint64_t FakeNvtx::register_schema(void* domain, const SchemaAttributes* schema) const {
-  return at<std::uint64_t(void*, const SchemaAttributes*)>(Payload::kSchemaRegister)(domain,
-                                                                                     schema);
-}
-inline int FakeNvtx::pop_payload(void* domain, const PayloadData* data, std::size_t count) const {
-  return at<int(void*, const PayloadData*, std::size_t)>(Payload::kRangePop)(domain, data, count);
 }
 
 /// The same with one payload; `data` must outlive the result.

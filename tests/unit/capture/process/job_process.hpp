@@ -37,55 +37,17 @@ class ScratchFolder : public TempFolder {
  public:
   [[nodiscard]] std::string file(const std::string& name) const { return path(name); }
   /// Names of the files in it, sorted.
-  [[nodiscard]] std::vector<std::string> files() const;
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(path())) {
+      names.push_back(entry.path().filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
 };
 
 using Variables = std::map<std::string, std::string>;
-
-/// The environment of a job whose recording begins at once, into `folder`.
-[[nodiscard]] Variables recording_to(const ScratchFolder& folder, Variables more = {});
-
-class JobProcess {
- public:
-  /// Starts the fake job with these verbs (tests/fakes/job/fake_verbs.hpp) and the recorder.
-  JobProcess(const std::vector<std::string>& verbs, const Variables& variables);
-  JobProcess(const JobProcess&) = delete;
-  JobProcess& operator=(const JobProcess&) = delete;
-  /// Kills the job if it still runs.
-  ~JobProcess();
-
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Waits for a line of the job's stdout; false: the job ended or took too long.
-  [[nodiscard]] bool says(const std::string& line);
-  /// Lets the job's verb "hear" go on.
-  void tell();
-  [[nodiscard]] JobEnd wait();
-
-  /// Sends a command over the control socket; nothing: there is no answer.
-  [[nodiscard]] std::optional<RecorderStatus> command(const ControlCommand& command) const;
-  [[nodiscard]] std::optional<RecorderStatus> status() const { return command({}); }
-  [[nodiscard]] std::optional<RecorderStatus> stop() const;
-  [[nodiscard]] std::optional<RecorderStatus> start(const std::string& output) const;
-  /// Asks until the recorder is in `state`; returns the last answer.
-  [[nodiscard]] RecorderStatus await(RecorderState state) const;
-
- private:
-  pid_t pid_ = -1;
-  int input_ = -1;
-  int output_ = -1;
-  int error_ = -1;
-  std::string pending_;
-};
-
-/// The contents of a recording; read_recording() fails the test if the file cannot be read.
-struct Recorded {
-  traces::RankTrace trace;
-  CounterSet file_counters;  ///< losses that reading the file counted
-
-  [[nodiscard]] std::size_t kernels(const std::string& name) const;
-  [[nodiscard]] std::size_t calls(const std::string& name) const;
-  [[nodiscard]] std::size_t markers(traces::MarkerKind kind) const;
-};
 
 constexpr std::chrono::seconds kPatience{30};
 
@@ -117,89 +79,10 @@ struct Pipe {
   int ends[2] = {-1, -1};
 };
 
-inline std::vector<std::string> ScratchFolder::files() const {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path())) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-inline Variables recording_to(const ScratchFolder& folder, Variables more) {
+/// The environment of a job whose recording begins at once, into `folder`.
+[[nodiscard]] inline Variables recording_to(const ScratchFolder& folder, Variables more = {}) {
   more.insert({{kEnvStart, "now"}, {kEnvOutput, folder.path()}});
   return more;
-}
-
-inline JobProcess::JobProcess(const std::vector<std::string>& verbs, const Variables& variables) {
-  std::vector<std::string> words{FAKE_JOB};
-  words.insert(words.end(), verbs.begin(), verbs.end());
-  std::vector<std::string> environment = environment_with(variables);
-  const std::vector<char*> arguments = pointers(words), entries = pointers(environment);
-  Pipe input, output, error;
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    ::dup2(input.ends[0], STDIN_FILENO);
-    ::dup2(output.ends[1], STDOUT_FILENO);
-    ::dup2(error.ends[1], STDERR_FILENO);
-    ::execve(FAKE_JOB, arguments.data(), entries.data());
-    ::_exit(127);
-  }
-  for (const int end : {input.ends[0], output.ends[1], error.ends[1]}) ::close(end);
-  input_ = input.ends[1];
-  output_ = output.ends[0];
-  error_ = error.ends[0];
-}
-
-inline JobProcess::~JobProcess() {
-  if (pid_ > 0) {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  for (const int end : {input_, output_, error_}) ::close(end);
-}
-
-inline bool JobProcess::says(const std::string& line) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < until) {
-    if (const std::size_t at = pending_.find(line + "\n"); at != std::string::npos) {
-      pending_.erase(0, at + line.size() + 1);
-      return true;
-    }
-    pollfd waiting{output_, POLLIN, 0};
-    if (::poll(&waiting, 1, 100) <= 0) continue;
-    std::array<char, 256> bytes{};
-    const ssize_t got = ::read(output_, bytes.data(), bytes.size());
-    if (got <= 0) return false;
-    pending_.append(bytes.data(), static_cast<std::size_t>(got));
-  }
-  return false;
-}
-
-inline void JobProcess::tell() { EXPECT_EQ(::write(input_, "\n", 1), 1); }
-
-inline JobEnd JobProcess::wait() {
-  JobEnd end;
-  std::array<char, 4096> bytes{};
-  // Until the last holder of its stderr is gone, or too long.
-  for (pollfd waiting{error_, POLLIN, 0}; ::poll(&waiting, 1, 60'000) > 0;) {
-    const ssize_t got = ::read(error_, bytes.data(), bytes.size());
-    if (got <= 0) break;
-    end.error.append(bytes.data(), static_cast<std::size_t>(got));
-  }
-  int status = 0;
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (::waitpid(pid_, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > until) {
-      ADD_FAILURE() << "the job hangs; so far it said: " << end.error;
-      return end;  // the destructor kills it
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  pid_ = -1;
-  if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
-  return end;
 }
 
 /// Connects to the recorder of a process; -1: no recorder listens.
@@ -216,49 +99,157 @@ inline int connect_to(pid_t process) {
   return -1;
 }
 
-inline std::optional<RecorderStatus> JobProcess::command(const ControlCommand& command) const {
-  const int socket = connect_to(pid_);
-  if (socket < 0) return std::nullopt;
-  const std::string text = encode(command);
-  EXPECT_EQ(::send(socket, text.data(), text.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(text.size()));
-  std::string answer(kMaxMessageBytes, '\0');
-  const ssize_t got = ::recv(socket, answer.data(), answer.size(), 0);
-  ::close(socket);
-  if (got <= 0) return std::nullopt;
-  answer.resize(static_cast<std::size_t>(got));
-  auto status = decode_status(answer);
-  EXPECT_TRUE(status.has_value()) << answer;
-  return status ? std::optional(*status) : std::nullopt;
-}
-
-inline std::optional<RecorderStatus> JobProcess::stop() const {
-  ControlCommand stop;
-  stop.kind = ControlCommand::Kind::kStop;
-  return command(stop);
-}
-
-inline std::optional<RecorderStatus> JobProcess::start(const std::string& output) const {
-  ControlCommand start;
-  start.kind = ControlCommand::Kind::kStart;
-  start.start.output = output;
-  return command(start);
-}
-
-inline RecorderStatus JobProcess::await(RecorderState state) const {
-  RecorderStatus last;
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < until) {
-    const auto now = status();
-    if (!now) break;
-    last = *now;
-    if (last.state == state) return last;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+class JobProcess {
+ public:
+  /// Starts the fake job with these verbs (tests/fakes/job/fake_verbs.hpp) and the recorder.
+  JobProcess(const std::vector<std::string>& verbs, const Variables& variables) {
+    std::vector<std::string> words{FAKE_JOB};
+    words.insert(words.end(), verbs.begin(), verbs.end());
+    std::vector<std::string> environment = environment_with(variables);
+    const std::vector<char*> arguments = pointers(words), entries = pointers(environment);
+    Pipe input, output, error;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(input.ends[0], STDIN_FILENO);
+      ::dup2(output.ends[1], STDOUT_FILENO);
+      ::dup2(error.ends[1], STDERR_FILENO);
+      ::execve(FAKE_JOB, arguments.data(), entries.data());
+      ::_exit(127);
+    }
+    for (const int end : {input.ends[0], output.ends[1], error.ends[1]}) ::close(end);
+    input_ = input.ends[1];
+    output_ = output.ends[0];
+    error_ = error.ends[0];
   }
-  ADD_FAILURE() << "waited for " << state_name(state) << ", found " << state_name(last.state)
-                << ": " << last.message;
-  return last;
-}
+  JobProcess(const JobProcess&) = delete;
+  JobProcess& operator=(const JobProcess&) = delete;
+  /// Kills the job if it still runs.
+  ~JobProcess() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    for (const int end : {input_, output_, error_}) ::close(end);
+  }
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Waits for a line of the job's stdout; false: the job ended or took too long.
+  [[nodiscard]] bool says(const std::string& line) {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < until) {
+      if (const std::size_t at = pending_.find(line + "\n"); at != std::string::npos) {
+        pending_.erase(0, at + line.size() + 1);
+        return true;
+      }
+      pollfd waiting{output_, POLLIN, 0};
+      if (::poll(&waiting, 1, 100) <= 0) continue;
+      std::array<char, 256> bytes{};
+      const ssize_t got = ::read(output_, bytes.data(), bytes.size());
+      if (got <= 0) return false;
+      pending_.append(bytes.data(), static_cast<std::size_t>(got));
+    }
+    return false;
+  }
+  /// Lets the job's verb "hear" go on.
+  void tell() { EXPECT_EQ(::write(input_, "\n", 1), 1); }
+  [[nodiscard]] JobEnd wait() {
+    JobEnd end;
+    std::array<char, 4096> bytes{};
+    // Until the last holder of its stderr is gone, or too long.
+    for (pollfd waiting{error_, POLLIN, 0}; ::poll(&waiting, 1, 60'000) > 0;) {
+      const ssize_t got = ::read(error_, bytes.data(), bytes.size());
+      if (got <= 0) break;
+      end.error.append(bytes.data(), static_cast<std::size_t>(got));
+    }
+    int status = 0;
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (::waitpid(pid_, &status, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() > until) {
+        ADD_FAILURE() << "the job hangs; so far it said: " << end.error;
+        return end;  // the destructor kills it
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    pid_ = -1;
+    if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+    return end;
+  }
+
+  /// Sends a command over the control socket; nothing: there is no answer.
+  [[nodiscard]] std::optional<RecorderStatus> command(const ControlCommand& command) const {
+    const int socket = connect_to(pid_);
+    if (socket < 0) return std::nullopt;
+    const std::string text = encode(command);
+    EXPECT_EQ(::send(socket, text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+    std::string answer(kMaxMessageBytes, '\0');
+    const ssize_t got = ::recv(socket, answer.data(), answer.size(), 0);
+    ::close(socket);
+    if (got <= 0) return std::nullopt;
+    answer.resize(static_cast<std::size_t>(got));
+    auto status = decode_status(answer);
+    EXPECT_TRUE(status.has_value()) << answer;
+    return status ? std::optional(*status) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<RecorderStatus> status() const { return command({}); }
+  [[nodiscard]] std::optional<RecorderStatus> stop() const {
+    ControlCommand stop;
+    stop.kind = ControlCommand::Kind::kStop;
+    return command(stop);
+  }
+  [[nodiscard]] std::optional<RecorderStatus> start(const std::string& output) const {
+    ControlCommand start;
+    start.kind = ControlCommand::Kind::kStart;
+    start.start.output = output;
+    return command(start);
+  }
+  /// Asks until the recorder is in `state`; returns the last answer.
+  [[nodiscard]] RecorderStatus await(RecorderState state) const {
+    RecorderStatus last;
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < until) {
+      const auto now = status();
+      if (!now) break;
+      last = *now;
+      if (last.state == state) return last;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ADD_FAILURE() << "waited for " << state_name(state) << ", found " << state_name(last.state)
+                  << ": " << last.message;
+    return last;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int input_ = -1;
+  int output_ = -1;
+  int error_ = -1;
+  std::string pending_;
+};
+
+/// The contents of a recording; read_recording() fails the test if the file cannot be read.
+struct Recorded {
+  traces::RankTrace trace;
+  CounterSet file_counters;  ///< losses that reading the file counted
+
+  [[nodiscard]] std::size_t kernels(const std::string& name) const {
+    return static_cast<std::size_t>(
+        std::count_if(trace.device_ops.begin(), trace.device_ops.end(), [&](const auto& op) {
+          return op.kind == traces::DeviceOpKind::kKernel && trace.names[op.name] == name;
+        }));
+  }
+  [[nodiscard]] std::size_t calls(const std::string& name) const {
+    return static_cast<std::size_t>(
+        std::count_if(trace.host_calls.begin(), trace.host_calls.end(),
+                      [&](const auto& call) { return trace.names[call.name] == name; }));
+  }
+  [[nodiscard]] std::size_t markers(traces::MarkerKind kind) const {
+    return static_cast<std::size_t>(
+        std::count_if(trace.markers.begin(), trace.markers.end(),
+                      [&](const auto& marker) { return marker.kind == kind; }));
+  }
+};
 
 /// Runs a job to its end.
 inline JobEnd run_job(const std::vector<std::string>& verbs, const Variables& variables) {
@@ -276,25 +267,6 @@ inline Recorded read_recording(const std::string& path) {
     return {};
   }
   return {std::move(read->job.ranks.front()), std::move(read->counters)};
-}
-
-inline std::size_t Recorded::kernels(const std::string& name) const {
-  return static_cast<std::size_t>(
-      std::count_if(trace.device_ops.begin(), trace.device_ops.end(), [&](const auto& op) {
-        return op.kind == traces::DeviceOpKind::kKernel && trace.names[op.name] == name;
-      }));
-}
-
-inline std::size_t Recorded::calls(const std::string& name) const {
-  return static_cast<std::size_t>(
-      std::count_if(trace.host_calls.begin(), trace.host_calls.end(),
-                    [&](const auto& call) { return trace.names[call.name] == name; }));
-}
-
-inline std::size_t Recorded::markers(traces::MarkerKind kind) const {
-  return static_cast<std::size_t>(
-      std::count_if(trace.markers.begin(), trace.markers.end(),
-                    [&](const auto& marker) { return marker.kind == kind; }));
 }
 
 /// A job that records into a folder of its own, runs to its end and is read.
