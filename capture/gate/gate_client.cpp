@@ -25,20 +25,75 @@ struct GateSeat {
   std::uint64_t last_launch = 0;  ///< its number
 };
 
+/// Forks between the first process that joined a gate and this one.
+std::atomic<std::uint64_t> forks_so_far{0};
+
+void watch_forks() {
+  static const int once = pthread_atfork(nullptr, nullptr, [] { forks_so_far.fetch_add(1); });
+  static_cast<void>(once);
+}
+
+// Makes the process the client of the place; the fault has the reason if it cannot.
+Result<void> take_place(GatePlace& place, const std::string& what) {
+  PlaceState seen = place.state;
+  if (seen == PlaceState::kGone) return fail(what + " has ended");
+  const bool taken =
+      seen == PlaceState::kTaken || (seen == PlaceState::kJoined && !has_ended(place.process));
+  if (taken || !place.state.compare_exchange_strong(seen, PlaceState::kTaken)) {
+    return fail(what + " is process " + std::to_string(place.process.pid) +
+                " already, and it lives");
+  }
+  place.before = place.launches.load();
+  place.process = this_process();
+  place.state = PlaceState::kJoined;
+  return {};
+}
+
+void note_patience(GateSegment& segment, Duration patience) {
+  std::int64_t shortest = segment.shortest_patience;
+  while ((shortest == 0 || to_ns(patience) < shortest) &&
+         !segment.shortest_patience.compare_exchange_weak(shortest, to_ns(patience))) {
+  }
+}
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> made{0};
+  return ++made;
+}
+
 class GateMembership {
  public:
   /// Joins the gate `name`; parameters and faults are those of GateClient::open.
   [[nodiscard]] static Result<std::shared_ptr<GateMembership>> join(const std::string& name,
                                                                     ClientId client,
-                                                                    Duration patience);
-  ~GateMembership();
+                                                                    Duration patience) {
+    BUBBLESIM_ASSIGN_OR_RETURN(auto memory, SharedSegment::open(name, sizeof(GateSegment), "gate"));
+    auto& segment = *static_cast<GateSegment*>(memory->address());
+    if (segment.magic != kGateMagic || segment.version != kGateVersion) {
+      return fail("\"" + name + "\" is no gate of this version");
+    }
+    if (client.value >= segment.clients) {
+      return fail("gate \"" + name + "\" has no client " + std::to_string(client.value) +
+                  ", only 0 to " + std::to_string(segment.clients - 1));
+    }
+    watch_forks();
+    const std::string what = "client " + std::to_string(client.value) + " of gate \"" + name + "\"";
+    BUBBLESIM_RETURN_IF_ERROR(take_place(segment.places[client.index()], what));
+    note_patience(segment, patience);
+    return std::shared_ptr<GateMembership>(new GateMembership(std::move(memory), client));
+  }
+  ~GateMembership() { leave(); }
   GateMembership(const GateMembership&) = delete;
   GateMembership& operator=(const GateMembership&) = delete;
 
   /// Gives back the place and all rows, unless this is a forked child.
-  void leave() noexcept;
+  void leave() noexcept {
+    if (!std::exchange(left_, true) && !is_forked()) leave_place(segment_, client_);
+  }
   /// This process was forked from the one that joined.
-  [[nodiscard]] bool is_forked() const noexcept;
+  [[nodiscard]] bool is_forked() const noexcept {
+    return forks_so_far.load(std::memory_order_relaxed) != forks_;
+  }
   [[nodiscard]] GateSegment& segment() const { return segment_; }
   [[nodiscard]] GatePlace& place() const { return segment_.places[client_.index()]; }
   [[nodiscard]] ClientId client() const { return client_; }
@@ -50,7 +105,12 @@ class GateMembership {
   [[nodiscard]] static GateSeat* seat(const std::shared_ptr<GateMembership>& membership) noexcept;
 
  private:
-  GateMembership(std::unique_ptr<SharedSegment> memory, ClientId client);
+  GateMembership(std::unique_ptr<SharedSegment> memory, ClientId client)
+      : memory_(std::move(memory)),
+        segment_(*static_cast<GateSegment*>(memory_->address())),
+        client_(client),
+        number_(next_number()),
+        forks_(forks_so_far.load()) {}
 
   std::unique_ptr<SharedSegment> memory_;
   GateSegment& segment_;
@@ -59,14 +119,6 @@ class GateMembership {
   std::uint64_t forks_;  ///< of this process and its ancestors, when it joined
   bool left_ = false;
 };
-
-/// Forks between the first process that joined a gate and this one.
-std::atomic<std::uint64_t> forks_so_far{0};
-
-void watch_forks() {
-  static const int once = pthread_atfork(nullptr, nullptr, [] { forks_so_far.fetch_add(1); });
-  static_cast<void>(once);
-}
 
 struct ThreadSeat {
   std::uint64_t number = 0;  ///< of the membership; 0: empty
@@ -99,69 +151,6 @@ GateSeat* sit_down(const std::shared_ptr<GateMembership>& membership) noexcept {
     return &seat.seat;
   }
   return nullptr;
-}
-
-// Makes the process the client of the place; the fault has the reason if it cannot.
-Result<void> take_place(GatePlace& place, const std::string& what) {
-  PlaceState seen = place.state;
-  if (seen == PlaceState::kGone) return fail(what + " has ended");
-  const bool taken = seen == PlaceState::kTaken ||
-                     (seen == PlaceState::kJoined && !has_ended(place.process));
-  if (taken || !place.state.compare_exchange_strong(seen, PlaceState::kTaken)) {
-    return fail(what + " is process " + std::to_string(place.process.pid) +
-                " already, and it lives");
-  }
-  place.before = place.launches.load();
-  place.process = this_process();
-  place.state = PlaceState::kJoined;
-  return {};
-}
-
-void note_patience(GateSegment& segment, Duration patience) {
-  std::int64_t shortest = segment.shortest_patience;
-  while ((shortest == 0 || to_ns(patience) < shortest) &&
-         !segment.shortest_patience.compare_exchange_weak(shortest, to_ns(patience))) {
-  }
-}
-
-std::uint64_t next_number() {
-  static std::atomic<std::uint64_t> made{0};
-  return ++made;
-}
-
-GateMembership::GateMembership(std::unique_ptr<SharedSegment> memory, ClientId client)
-    : memory_(std::move(memory)),
-      segment_(*static_cast<GateSegment*>(memory_->address())),
-      client_(client),
-      number_(next_number()),
-      forks_(forks_so_far.load()) {}
-
-GateMembership::~GateMembership() { leave(); }
-
-Result<std::shared_ptr<GateMembership>> GateMembership::join(const std::string& name,
-                                                             ClientId client, Duration patience) {
-  BUBBLESIM_ASSIGN_OR_RETURN(auto memory, SharedSegment::open(name, sizeof(GateSegment), "gate"));
-  auto& segment = *static_cast<GateSegment*>(memory->address());
-  if (segment.magic != kGateMagic || segment.version != kGateVersion) {
-    return fail("\"" + name + "\" is no gate of this version");
-  }
-  if (client.value >= segment.clients) {
-    return fail("gate \"" + name + "\" has no client " + std::to_string(client.value) +
-                ", only 0 to " + std::to_string(segment.clients - 1));
-  }
-  watch_forks();
-  const std::string what = "client " + std::to_string(client.value) + " of gate \"" + name + "\"";
-  BUBBLESIM_RETURN_IF_ERROR(take_place(segment.places[client.index()], what));
-  note_patience(segment, patience);
-  return std::shared_ptr<GateMembership>(new GateMembership(std::move(memory), client));
-}
-
-void GateMembership::leave() noexcept {
-  if (!std::exchange(left_, true) && !is_forked()) leave_place(segment_, client_);
-}
-
-bool GateMembership::is_forked() const noexcept {
-  return forks_so_far.load(std::memory_order_relaxed) != forks_;
 }
 
 GateSeat* GateMembership::seat(const std::shared_ptr<GateMembership>& membership) noexcept {
