@@ -435,24 +435,27 @@ JobProgram must_build_process(const traces::RankTrace& process, Window window = 
 
 constexpr int kJobs = 30;
 
-TEST(Dependencies, OfRecordedEventsStreamsAndGraphsAreThoseOfTheJob) {
-  Maker maker("recorded");
+/// Calls `check` with jobs of a maker of this name, and with the program of each one's recording.
+template <class Check>
+void with_jobs(const std::string& maker_name, Names names, std::int64_t ahead, Check check) {
+  Maker maker(maker_name);
   for (int i = 0; i < kJobs; ++i) {
     SCOPED_TRACE("job " + std::to_string(i));
-    const Job job = maker.job(Names::kRecorded);
-    const program::Program program = must_build(sorted(recorded(job, Names::kRecorded, 0)));
-    EXPECT_EQ(waits_of(program), job.run().waits);
-    EXPECT_EQ(edges_of(program), edges_of(job));
-    EXPECT_EQ(program.counters.count(kUnexplainedDelays.name), 0U);
+    const Job job = maker.job(names);
+    check(job, must_build(sorted(recorded(job, names, ahead))));
   }
 }
 
+TEST(Dependencies, OfRecordedEventsStreamsAndGraphsAreThoseOfTheJob) {
+  with_jobs("recorded", Names::kRecorded, 0, [](const Job& job, const auto& program) {
+    EXPECT_EQ(waits_of(program), job.run().waits);
+    EXPECT_EQ(edges_of(program), edges_of(job));
+    EXPECT_EQ(program.counters.count(kUnexplainedDelays.name), 0U);
+  });
+}
+
 TEST(Dependencies, AKernelTwiceAsLongMovesExactlyWhatDependsOnIt) {
-  Maker maker("longer");
-  for (int i = 0; i < kJobs; ++i) {
-    SCOPED_TRACE("job " + std::to_string(i));
-    const Job job = maker.job(Names::kRecorded);
-    const program::Program program = must_build(sorted(recorded(job, Names::kRecorded, 0)));
+  with_jobs("longer", Names::kRecorded, 0, [](const Job& job, const auto& program) {
     const Spans before = job.run().ops;
     expect_near(workload::replayed(program), before, 0);
     for (std::size_t op = 0; op < before.size(); op += 5) {
@@ -460,21 +463,16 @@ TEST(Dependencies, AKernelTwiceAsLongMovesExactlyWhatDependsOnIt) {
       const std::int64_t length = before[op].end - before[op].start;
       expect_near(replayed_with_longer(program, op, length), job.run(op, length).ops, 0);
     }
-  }
+  });
 }
 
 // Of two streams, the other one is the one waited for: no call has to name it.
 TEST(Dependencies, OfEventsAndWaitsWithoutStreamsAreInferred) {
-  Maker maker("unnamed");
-  for (int i = 0; i < kJobs; ++i) {
-    SCOPED_TRACE("job " + std::to_string(i));
-    const Job job = maker.job(Names::kLeftOut);
-    const program::Program program = must_build(sorted(recorded(job, Names::kLeftOut, 0)));
-    const Spans before = job.run().ops;
-    expect_near(workload::replayed(program), before, 0);
+  with_jobs("unnamed", Names::kLeftOut, 0, [](const Job& job, const auto& program) {
+    expect_near(workload::replayed(program), job.run().ops, 0);
     EXPECT_EQ(edges_of(program), edges_of(job));
     EXPECT_EQ(program.counters.count(kUnexplainedDelays.name), 0U);
-  }
+  });
 }
 
 // Clocks of host and device differ: the same waits and edges, and what moves does so by what it
@@ -482,12 +480,7 @@ TEST(Dependencies, OfEventsAndWaitsWithoutStreamsAreInferred) {
 class DependenciesByOffset : public testing::TestWithParam<int> {};
 
 TEST_P(DependenciesByOffset, AreThoseOfTheJob) {
-  Maker maker("clocks apart");
-  for (int i = 0; i < kJobs; ++i) {
-    SCOPED_TRACE("job " + std::to_string(i));
-    const Job job = maker.job(Names::kRecorded);
-    const program::Program program =
-        must_build(sorted(recorded(job, Names::kRecorded, GetParam())));
+  with_jobs("clocks apart", Names::kRecorded, GetParam(), [](const Job& job, const auto& program) {
     const Done done = job.run();
     EXPECT_EQ(waits_of(program), done.waits);
     EXPECT_EQ(edges_of(program), edges_of(job));
@@ -497,7 +490,7 @@ TEST_P(DependenciesByOffset, AreThoseOfTheJob) {
       SCOPED_TRACE("longer " + std::to_string(op));
       expect_near(replayed_with_longer(program, op, 1000), job.run(op, 1000).ops, off);
     }
-  }
+  });
 }
 
 // One thread drives both, in one order: what waits for the one holds what is launched on the other.
