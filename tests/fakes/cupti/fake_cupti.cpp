@@ -16,7 +16,6 @@
 namespace fake {
 namespace {
 
-namespace cupti = bubblesim::capture::cupti;
 using cupti::Result;
 
 /// Never destroyed: the recorder may flush at the very end of the process.

@@ -1,8 +1,6 @@
 #include "tests/unit/capture/cupti/cupti_double.hpp"
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace bubblesim::capture {
 namespace {
@@ -104,48 +102,5 @@ CuptiDouble::CuptiDouble() {
 }
 
 CuptiDouble::~CuptiDouble() { self = nullptr; }
-
-Result CuptiDouble::note(const std::string& call) {
-  calls.push_back(call);
-  if (const auto found = refuses.find(call); found != refuses.end()) return found->second;
-  return calls.size() == fail_at ? Result::kUnknown : Result::kSuccess;
-}
-
-Result CuptiDouble::set(const std::string& what, bool on) {
-  const Result result = note((on ? "+" : "-") + what);
-  if (result != Result::kSuccess) return result;
-  if (on) enabled.insert(what);
-  else enabled.erase(what);
-  return result;
-}
-
-Result CuptiDouble::set_call(std::uint32_t kind, const std::string& library, std::uint32_t id,
-                             bool on) {
-  const Result result = note((on ? "+" : "-") + library + std::to_string(id));
-  if (result != Result::kSuccess) return result;
-  if (on) left_out[kind].erase(id);
-  else left_out[kind].insert(id);
-  return result;
-}
-
-bool CuptiDouble::records_call(std::uint32_t kind, std::uint32_t id) const {
-  if (!enabled.contains("kind " + std::to_string(kind))) return false;
-  const auto found = left_out.find(kind);
-  return found == left_out.end() || !found->second.contains(id);
-}
-
-std::uint8_t* CuptiDouble::ask_for_buffer() {
-  std::uint8_t* buffer = nullptr;
-  std::size_t size = 0;
-  std::size_t records = 1;
-  requested(&buffer, &size, &records);
-  if (buffer != nullptr) held.push_back(buffer);
-  return buffer;
-}
-
-void CuptiDouble::return_buffers(std::size_t valid) {
-  for (std::uint8_t* const buffer : std::exchange(held, {}))
-    completed(nullptr, 0, buffer, 64, valid);
-}
 
 }  // namespace bubblesim::capture

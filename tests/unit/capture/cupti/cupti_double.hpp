@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/record/cupti/api.hpp"
@@ -41,14 +42,49 @@ class CuptiDouble {
   std::vector<std::uint8_t*> held;  ///< buffers
 
   /// Requests a buffer, as CUPTI does at a thread's first record.
-  std::uint8_t* ask_for_buffer();
-  void return_buffers(std::size_t valid);
-  cupti::Result note(const std::string& call);
-  cupti::Result set(const std::string& what, bool on);
-  cupti::Result set_call(std::uint32_t kind, const std::string& library, std::uint32_t id, bool on);
+  std::uint8_t* ask_for_buffer() {
+    std::uint8_t* buffer = nullptr;
+    std::size_t size = 0;
+    std::size_t records = 1;
+    requested(&buffer, &size, &records);
+    if (buffer != nullptr) held.push_back(buffer);
+    return buffer;
+  }
+  void return_buffers(std::size_t valid) {
+    for (std::uint8_t* const buffer : std::exchange(held, {}))
+      completed(nullptr, 0, buffer, 64, valid);
+  }
+  cupti::Result note(const std::string& call) {
+    calls.push_back(call);
+    if (const auto found = refuses.find(call); found != refuses.end()) return found->second;
+    return calls.size() == fail_at ? cupti::Result::kUnknown : cupti::Result::kSuccess;
+  }
+  cupti::Result set(const std::string& what, bool on) {
+    const cupti::Result result = note((on ? "+" : "-") + what);
+    if (result != cupti::Result::kSuccess) return result;
+    if (on)
+      enabled.insert(what);
+    else
+      enabled.erase(what);
+    return result;
+  }
+  cupti::Result set_call(std::uint32_t kind, const std::string& library, std::uint32_t id,
+                         bool on) {
+    const cupti::Result result = note((on ? "+" : "-") + library + std::to_string(id));
+    if (result != cupti::Result::kSuccess) return result;
+    if (on)
+      left_out[kind].erase(id);
+    else
+      left_out[kind].insert(id);
+    return result;
+  }
   /// As NVIDIA's CUPTI in a process whose context is older than the subscription: calls are
   /// recorded while their kind is on, except for ids that were switched off since.
-  [[nodiscard]] bool records_call(std::uint32_t kind, std::uint32_t id) const;
+  [[nodiscard]] bool records_call(std::uint32_t kind, std::uint32_t id) const {
+    if (!enabled.contains("kind " + std::to_string(kind))) return false;
+    const auto found = left_out.find(kind);
+    return found == left_out.end() || !found->second.contains(id);
+  }
 };
 
 /// An owner that counts requests and hands out a buffer of 64 bytes.

@@ -2,30 +2,12 @@
 
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <utility>
 
 namespace bubblesim::capture {
 
 HostDouble& host_double() {
   static HostDouble host;
   return host;
-}
-
-std::vector<HostEvent> HostDouble::take() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(events_, {});
-}
-
-void HostDouble::put(HostEvent&& event) {
-  const std::lock_guard lock(mutex_);
-  events_.push_back(std::move(event));
-}
-
-void HostDouble::reset() {
-  recording = true;
-  now_ns = 1'000;
-  step_ns = 1;
-  (void)take();
 }
 
 bool host_recording() noexcept { return host_double().recording; }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/record/host/host_event.hpp"
@@ -19,7 +20,10 @@ struct HostDouble {
   std::atomic<std::int64_t> now_ns{1'000};
   std::atomic<std::int64_t> step_ns{1};  ///< the clock moves on by this at every look
 
-  [[nodiscard]] std::vector<HostEvent> take();
+  [[nodiscard]] std::vector<HostEvent> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(events_, {});
+  }
   /// The events of one sort, in order; others are forgotten. The test ends if they are not so many.
   template <class Event>
   [[nodiscard]] std::vector<Event> take_all(std::optional<std::size_t> count = std::nullopt) {
@@ -33,8 +37,16 @@ struct HostDouble {
     }
     return out;
   }
-  void put(HostEvent&& event);
-  void reset();
+  void put(HostEvent&& event) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+  }
+  void reset() {
+    recording = true;
+    now_ns = 1'000;
+    step_ns = 1;
+    (void)take();
+  }
 
  private:
   std::mutex mutex_;
