@@ -94,7 +94,7 @@ void Recorder::State::fail(const char* what) noexcept {
 
 void Recorder::State::run(StartRequest request, StartOrigin origin) noexcept {
   try {
-    for (std::uint32_t number = 0; Recording(in_own_folder(request, number), origin, share).run();
+    for (std::uint32_t number = 0; run_recording(in_own_folder(request, number), origin, share);
          ++number) {
       Stop by_signal = Stop::kSignalled;
       share.stop.compare_exchange_strong(by_signal, Stop::kNo);

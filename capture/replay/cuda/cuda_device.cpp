@@ -176,11 +176,11 @@ Result<void> measure(DeviceParts& parts, const DeviceJob& job, HostClock& clock,
   MeasuringStream measuring(context.driver());
   BUBBLESIM_ASSIGN_OR_RETURN(const StreamHandle stream, measuring.make());
   FitCache cache(options.fit_cache, context.facts());
-  const StandIns::Needs needs{context,      clock,           *parts.memory,
-                              *parts.ring,  cache,           counters,
-                              job.progress, options.warm_up, options.hang_limit,
-                              options.fit_budget, options.whole_gpu};
-  BUBBLESIM_ASSIGN_OR_RETURN(auto stand_ins, StandIns::make(needs, *job.plan));
+  const StandInNeeds needs{
+      context,          clock,        *parts.memory,   *parts.ring,        cache,
+      counters,         job.progress, options.warm_up, options.hang_limit, options.fit_budget,
+      options.whole_gpu};
+  BUBBLESIM_ASSIGN_OR_RETURN(auto stand_ins, make_stand_ins(needs, *job.plan));
   parts.launcher = std::make_unique<OperationLauncher>(context, *job.plan, *parts.memory,
                                                        *parts.ring, std::move(stand_ins));
   BUBBLESIM_RETURN_IF_ERROR(parts.launcher->prepare(clock, stream, options.hang_limit));
