@@ -11,6 +11,7 @@
 // gate.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -44,16 +45,43 @@ class DeviceWatch final : public DeviceListener {
       : plan_(plan), gate_(gate), signals_(signals), progress_(progress), bubbles_(plan.bubbles) {}
 
   /// Whether the plan asks for anything that needs to hear of operations.
-  [[nodiscard]] static bool is_needed(const JobPlan& plan, const GateClient* gate);
+  [[nodiscard]] static bool is_needed(const JobPlan& plan, const GateClient* gate) {
+    if (plan.record_operations) return true;
+    return gate != nullptr && (plan.report_completions || !plan.bubbles.empty());
+  }
 
   /// Called before the first launch: recorded instants are since `origin`.
   void begin(HostTime origin) { origin_ = origin; }
 
-  void on_started(const OpInstance& op, HostTime start) override;
-  void on_finished(const OpInstance& op, HostTime start, HostTime end) override;
+  void on_started(const OpInstance& op, HostTime) override {
+    if (gate_ == nullptr) return;
+    if (bubbles_.op_started(plan_.program.ops[op.op].kind)) gate_->bubble_ended();
+  }
+  void on_finished(const OpInstance& op, HostTime start, HostTime end) override {
+    const program::WorkKind kind = plan_.program.ops[op.op].kind;
+    if (plan_.record_operations) {
+      // A kernel may end before its launch call has returned: the call is added at the end.
+      operations_.push_back(
+          {op.op, op.pass, {}, start - origin_, end - origin_, {}, signals_.now() - origin_});
+      launches_.push_back(op.launch);
+    }
+    if (progress_) progress_();
+    signals_.notify(WakeEvent::kDone);
+    if (gate_ == nullptr) return;
+    if (plan_.report_completions) gate_->completed(kind, op.launch);
+    const policy::BubbleInfo* bubble = bubbles_.op_finished(op.op, kind);
+    if (bubble != nullptr) gate_->bubble_began(*bubble);
+  }
 
   /// After Device::close(). `path` has the launch calls.
-  [[nodiscard]] std::vector<OperationRecord> take_operations(const LaunchPath& path);
+  [[nodiscard]] std::vector<OperationRecord> take_operations(const LaunchPath& path) {
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      const LaunchPath::Call call = path.call(launches_[i]);
+      operations_[i].called = call.start - origin_;
+      operations_[i].returned = call.end - origin_;
+    }
+    return std::move(operations_);
+  }
 
  private:
   const JobPlan& plan_;
@@ -76,18 +104,39 @@ class RequestQueue {
 
   /// The time from `now` on at which the next batch is due. Nothing: no more requests. Offline:
   /// `now`.
-  [[nodiscard]] std::optional<Duration> next_start(Duration now) const;
+  [[nodiscard]] std::optional<Duration> next_start(Duration now) const {
+    if (!mode_.online) return now;
+    const std::vector<Duration>& arrivals = mode_.arrivals;
+    if (next_ == arrivals.size()) return std::nullopt;
+    const Duration due = mode_.batching.due(arrivals.size() - next_,
+                                            [&](std::size_t i) { return arrivals[next_ + i]; });
+    return std::max(due, now);
+  }
 
   /// Takes the batch that starts now, and returns its number of requests. Precondition: `now` is at
   /// or after next_start().
-  std::uint64_t take(Duration now);
+  std::uint64_t take(Duration now) {
+    if (!mode_.online) return mode_.batching.max_batch;
+    first_ = next_;
+    const auto first = mode_.arrivals.begin() + static_cast<std::ptrdiff_t>(first_);
+    const auto arrived = std::upper_bound(first, mode_.arrivals.end(), now);
+    next_ += mode_.batching.batch_size(static_cast<std::size_t>(arrived - first));
+    return next_ - first_;
+  }
   /// Arrivals of the batch that was taken last; offline: empty.
-  [[nodiscard]] std::span<const Duration> batch() const;
+  [[nodiscard]] std::span<const Duration> batch() const {
+    return std::span(mode_.arrivals).subspan(first_, next_ - first_);
+  }
   /// The batch was served.
   void served() { first_ = next_; }
 
   /// Requests that have arrived by `end` and were not served.
-  [[nodiscard]] std::vector<Duration> unfinished(Duration end) const;
+  [[nodiscard]] std::vector<Duration> unfinished(Duration end) const {
+    if (!mode_.online) return {};
+    const auto arrived = std::upper_bound(mode_.arrivals.begin(), mode_.arrivals.end(), end);
+    const auto first = mode_.arrivals.begin() + static_cast<std::ptrdiff_t>(first_);
+    return first < arrived ? std::vector<Duration>(first, arrived) : std::vector<Duration>();
+  }
 
  private:
   const ServeMode& mode_;
