@@ -13,12 +13,13 @@
 
 #include "capture/clock/host_clock.hpp"
 #include "capture/gate/gate_client.hpp"
-#include "capture/live/interpose/completions.hpp"
 #include "capture/live/interpose/gate_seam.hpp"
 #include "capture/live/interpose/own_place.hpp"
 #include "capture/live/live_folder.hpp"
 
 namespace bubblesim::capture::interpose {
+
+class Completions;
 
 /// The job's settings for the gate library; the same in all of its processes.
 struct GateSettings {
@@ -80,7 +81,8 @@ class Link {
   /// Returns how long the launch waited.
   Duration wait_for_room(const policy::LaunchInfo& info);
   void count_time(bool held, Duration spent);
-  bool tell(const Completions::Ended& ended);
+  /// Of the end of one launch; `guessed`: the driver gave no event. False: no room now.
+  bool tell(const policy::LaunchInfo& info, bool guessed);
   Completions& completions();
 
   const GateSettings settings_;
