@@ -2,7 +2,6 @@
 // One thread at a time: the writer's. traces/join has yet to join the file.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,8 +34,8 @@ class TraceStore {
     const auto move_index = [this](auto& record) {
       if (record.collective != traces::kNone) record.collective += collectives_;
     };
-    std::ranges::for_each(batch.notes, move_index);
-    std::ranges::for_each(batch.ops, move_index);
+    for (auto& note : batch.notes) move_index(note);
+    for (auto& op : batch.ops) move_index(op);
     collectives_ += static_cast<std::uint32_t>(batch.collectives.size());
     Result<void> written = write(batch);
     batch.clear();
