@@ -62,16 +62,16 @@ void expect_copies_import_equal(const std::vector<NamedText>& files) {
     return btr_of(imported(copies(files, copy), folder.path()), folder.path());
   };
   const BtrBytes expected = import([](const std::string& text) { return text; });
-  const auto laid = [](Layout layout) {
-    return [layout](const std::string& text) { return laid_out(text, layout); };
-  };
-  EXPECT_TRUE(expected == import(laid(Layout::kCompact))) << "compact";
-  EXPECT_TRUE(expected == import(laid(Layout::kIndented))) << "indented";
-  EXPECT_TRUE(expected == import(laid(Layout::kTabsAndCrLf))) << "tabs, CR LF";
-  EXPECT_TRUE(expected == import([](const std::string& text) { return gzipped(text, 1); }))
-      << "compressed fast";
-  EXPECT_TRUE(expected == import([](const std::string& text) { return gzipped(text, 9); }))
-      << "compressed well";
+  for (const traces::sample::Layout& layout : traces::sample::layouts()) {
+    EXPECT_TRUE(expected == import([&](const std::string& text) {
+      return traces::sample::laid_out(text, layout);
+    })) << layout.name;
+  }
+  for (const int level : {1, 9}) {
+    EXPECT_TRUE(expected == import([level](const std::string& text) {
+      return gzipped(text, level);
+    })) << "compressed, level " << level;
+  }
 }
 
 // How many operations stood out of order is all that a shuffled file may say besides.
@@ -111,22 +111,28 @@ std::vector<NamedText> generated() {
   return files;
 }
 
-std::vector<NamedText> samples() {
-  std::vector<NamedText> files;
-  const fs::path folder = fs::path(BUBBLESIM_SOURCE_DIR) / "traces/samples/training";
+/// Jobs of traces/samples.
+std::vector<std::vector<NamedText>> samples() {
+  const std::string folder = BUBBLESIM_SOURCE_DIR "/traces/samples/";
+  std::vector<std::vector<NamedText>> jobs{
+      {{"inference.json.gz", text_of(folder + "inference.json.gz")}}, {}};
   for (int rank = 0; rank < 4; ++rank) {
     const std::string name = "rank" + std::to_string(rank) + ".json.gz";
-    files.push_back({name, text_of((folder / name).string())});
+    jobs[1].push_back({name, text_of(folder + "training/" + name)});
   }
-  return files;
+  return jobs;
 }
 
 TEST(Copies, of_a_generated_job_import_equal) { expect_copies_import_equal(generated()); }
 TEST(Copies, of_a_generated_job_may_be_shuffled) {
   expect_order_of_events_does_not_matter(generated());
 }
-TEST(Copies, of_the_samples_import_equal) { expect_copies_import_equal(samples()); }
-TEST(Copies, of_the_samples_may_be_shuffled) { expect_order_of_events_does_not_matter(samples()); }
+TEST(Copies, of_the_samples_import_equal) {
+  for (const auto& job : samples()) expect_copies_import_equal(job);
+}
+TEST(Copies, of_the_samples_may_be_shuffled) {
+  for (const auto& job : samples()) expect_order_of_events_does_not_matter(job);
+}
 
 class RecordedCopies : public ::testing::TestWithParam<validation::RecordedJob> {
  protected:

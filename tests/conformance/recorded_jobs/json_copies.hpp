@@ -1,5 +1,5 @@
-// Copies of a profiler's JSON file with the same content: with other white space, with other
-// compression, with the events in another order. The text of every value stays the same.
+// Copies of a profiler's JSON file with the same content: with other compression, with the events in
+// another order. The text of every value stays the same. Other white space: white_space.hpp.
 #pragma once
 
 #include <zlib.h>
@@ -15,69 +15,18 @@
 #include <vector>
 
 #include "tests/unit/traces/import/gzip_samples.hpp"
+#include "tests/unit/traces/import/white_space.hpp"
 
 namespace bubblesim::testing {
 
-enum class Layout : std::uint8_t {
-  kCompact,       ///< no white space between tokens
-  kIndented,      ///< Python's json.dump(indent=2)
-  kTabsAndCrLf,   ///< a tab a level, lines end in CR LF, blanks around each colon
-};
-
 inline bool is_blank(char letter) {
   return letter == ' ' || letter == '\n' || letter == '\t' || letter == '\r';
-}
-
-// Where the string that begins at `at` ends: behind its closing quote.
-inline std::size_t string_end(std::string_view json, std::size_t at) {
-  for (++at; at < json.size() && json[at] != '"'; ++at) {
-    if (json[at] == '\\') ++at;
-  }
-  return std::min(at + 1, json.size());
 }
 
 inline std::size_t next_token(std::string_view json, std::size_t at) {
   while (at < json.size() && is_blank(json[at])) ++at;
   return at;
 }
-
-/// Writes tokens with the white space of one layout.
-class Writer {
- public:
-  explicit Writer(Layout layout) : layout_(layout) {}
-
-  void open(char bracket) {
-    out_ += bracket;
-    ++depth_;
-    new_line();
-  }
-  void close(char bracket) {
-    --depth_;
-    new_line();
-    out_ += bracket;
-  }
-  void comma() {
-    out_ += ',';
-    new_line();
-  }
-  void colon() {
-    constexpr std::array<const char*, 3> kColons{":", ": ", " : "};
-    out_ += kColons[static_cast<std::size_t>(layout_)];
-  }
-  void value(std::string_view text) { out_ += text; }
-
-  [[nodiscard]] std::string take() && { return std::move(out_); }
-
- private:
-  void new_line() {
-    if (layout_ == Layout::kIndented) out_.append("\n").append(2 * depth_, ' ');
-    if (layout_ == Layout::kTabsAndCrLf) out_.append("\r\n").append(depth_, '\t');
-  }
-
-  Layout layout_;
-  std::size_t depth_ = 0;
-  std::string out_;
-};
 
 /// The elements of the array that begins at `open`, and where it ends.
 struct Elements {
@@ -96,7 +45,7 @@ inline Elements elements_of(std::string_view json, std::size_t open) {
   for (std::size_t at = begin; at < json.size(); ++at) {
     const char letter = json[at];
     if (letter == '"') {
-      at = string_end(json, at) - 1;
+      at = traces::sample::string_end(json, at) - 1;
     } else if (letter == '{' || letter == '[') {
       ++depth;
     } else if (letter == ',' && depth == 0) {
@@ -119,34 +68,6 @@ inline Elements elements_of(std::string_view json, std::size_t open) {
 inline std::size_t events_begin(std::string_view json) {
   const std::size_t key = json.find("\"traceEvents\"");
   return json.find('[', key == std::string_view::npos ? 0 : key);
-}
-
-/// The same tokens with other white space between them.
-inline std::string laid_out(std::string_view json, Layout layout) {
-  Writer writer(layout);
-  for (std::size_t at = next_token(json, 0); at < json.size(); at = next_token(json, at)) {
-    const char letter = json[at];
-    if (letter == '{' || letter == '[') {
-      writer.open(letter);
-    } else if (letter == '}' || letter == ']') {
-      writer.close(letter);
-    } else if (letter == ',') {
-      writer.comma();
-    } else if (letter == ':') {
-      writer.colon();
-    } else {
-      std::size_t end = letter == '"' ? string_end(json, at) : at;
-      while (end < json.size() && letter != '"' && !is_blank(json[end]) &&
-             std::string_view(",:{}[]").find(json[end]) == std::string_view::npos) {
-        ++end;
-      }
-      writer.value(json.substr(at, end - at));
-      at = end;
-      continue;
-    }
-    ++at;
-  }
-  return std::move(writer).take();
 }
 
 /// The same file with the elements of "traceEvents", or of the bare array that the file consists

@@ -1,6 +1,7 @@
 // The same JSON text with other white space, which must not change the result of readers.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,11 +21,18 @@ inline const std::vector<Layout>& layouts() {
   static const std::vector<Layout> kLayouts{
       {"compact", "", "", "", ""},
       {"json.dump(indent=2)", "\n", "  ", " ", ""},
-      {"tabs", "\n", "\t", "\t", "\t"},
-      {"CRLF", "\r\n", "    ", " ", ""},
+      {"tabs and CRLF", "\r\n", "\t", "\t", "\t"},
       {"a blank line and blanks before colons", "\n\r\n ", "", "\n", " "},
   };
   return kLayouts;
+}
+
+/// Where the string that begins at `at` ends: behind its closing quote.
+inline std::size_t string_end(std::string_view json, std::size_t at) {
+  for (++at; at < json.size() && json[at] != '"'; ++at) {
+    if (json[at] == '\\') ++at;
+  }
+  return std::min(at + 1, json.size());
 }
 
 /// `json` with the white space between its tokens replaced; strings stay as they are.
@@ -38,9 +46,9 @@ inline std::string laid_out(std::string_view json, const Layout& layout) {
   for (std::size_t i = 0; i < json.size(); ++i) {
     const char c = json[i];
     if (c == '"') {
-      const std::size_t from = i++;
-      while (json[i] != '"') i += json[i] == '\\' ? 2 : 1;
-      out += json.substr(from, i + 1 - from);
+      const std::size_t end = string_end(json, i);
+      out += json.substr(i, end - i);
+      i = end - 1;
     } else if (c == '{' || c == '[') {
       out += c;
       ++depth;
