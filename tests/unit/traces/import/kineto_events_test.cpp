@@ -52,23 +52,6 @@ TEST(KinetoTimes, display_unit_does_not_change_times) {
   EXPECT_EQ(to_ns(trace.device_ops[0].start), 2500);
 }
 
-TEST(KinetoTimes, nan_and_missing_times_drop_the_event) {
-  const RankTrace trace = imported(
-      file({kernel("1"), kernel("NaN"),
-            R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5,
-            "args": {}})"}));
-  EXPECT_EQ(trace.device_ops.size(), 1U);
-  EXPECT_EQ(trace.counters.count("kineto_events_without_time_dropped"), 2U);
-}
-
-TEST(KinetoTimes, zero_start_and_end_say_that_there_is_no_time) {
-  const RankTrace trace = imported(file(
-      {kernel("5"), R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0,
-       "dur": 0, "args": {"stream": 7}})"}));
-  EXPECT_EQ(trace.device_ops.size(), 1U);
-  EXPECT_EQ(trace.counters.count("kineto_zero_timestamps_dropped"), 1U);
-}
-
 TEST(KinetoTimes, negative_durations_become_zero) {
   const RankTrace trace = imported(file(
       {R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 3, "dur": -2.5,
@@ -92,14 +75,6 @@ TEST(KinetoTimes, overlap_on_one_stream_is_kept) {
   // Programmatic dependent launch: [0, 10.5] and [8, 18.5] on stream 7.
   const RankTrace trace = imported(file({kernel("100", "1"), kernel("108", "2")}));
   EXPECT_GT(trace.device_ops[0].end(), trace.device_ops[1].start);
-}
-
-TEST(KinetoEvents, duplicates_are_dropped_and_counted) {
-  const RankTrace trace = imported(
-      file({call("1.000"), call("1.000"), kernel("5.000"), kernel("5.000"), kernel("6.000")}));
-  EXPECT_EQ(trace.device_ops.size(), 2U);
-  EXPECT_EQ(trace.host_calls.size(), 1U);
-  EXPECT_EQ(trace.counters.count("kineto_duplicate_events_dropped"), 2U);
 }
 
 TEST(KinetoEvents, old_category_names_and_string_threads_are_read) {
@@ -227,22 +202,39 @@ TEST(KinetoEvents, only_device_memory_with_totals_is_sampled) {
 }
 
 TEST(KinetoEvents, what_is_not_stored_is_counted) {
-  const RankTrace trace = imported(file(
-      {kernel("1"), R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2})",
-       R"({"ph": "X", "cat": "python_function", "name": "f", "ts": 1, "dur": 2})",
-       R"({"ph": "s", "id": 1, "ts": 1, "cat": "ac2g", "name": "ac2g"})",
-       R"({"ph": "f", "id": 1, "ts": 1, "cat": "async_gpu", "name": "x", "bp": "e"})",
-       R"({"ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#1", "ts": 1, "dur": 2})",
-       R"({"ph": "X", "cat": "Trace", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0,
-       "dur": 9})",
-       R"({"ph": "X", "cat": "weather", "ts": 0, "dur": 9})"}));
-  EXPECT_EQ(trace.counters.count("kineto_cpu_ops_skipped"), 1U);
-  EXPECT_EQ(trace.counters.count("kineto_python_functions_skipped"), 1U);
-  EXPECT_EQ(trace.counters.count("kineto_flows_skipped"), 2U);
-  EXPECT_EQ(trace.counters.count("kineto_gpu_annotations_skipped"), 1U);
-  EXPECT_EQ(trace.counters.count("kineto_profiler_rows_skipped"), 1U);
-  EXPECT_EQ(trace.counters.count("kineto_foreign_events_skipped"), 1U);
-  EXPECT_TRUE(trace.markers.empty());
+  const auto without_category = [](std::string event) {
+    const std::size_t at = event.find("\"cat\"");
+    return event.erase(at, event.find(',', at) + 2 - at);
+  };
+  expect_counted({
+      {"no time", {kernel("1"), kernel("NaN"),
+                   R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5,
+                   "args": {}})"},
+       1, 0, {{"kineto_events_without_time_dropped", 2}}},
+      {"zero start and end say that there is no time",
+       {kernel("5"), R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0,
+                     "dur": 0, "args": {"stream": 7}})"},
+       1, 0, {{"kineto_zero_timestamps_dropped", 1}}},
+      {"duplicates",
+       {call("1.000"), call("1.000"), kernel("5.000"), kernel("5.000"), kernel("6.000")},
+       2, 1, {{"kineto_duplicate_events_dropped", 2}}},
+      {"spans without a category",
+       {kernel("1.5"), without_category(kernel("30.5", "2")), without_category(call("3", "3"))},
+       1, 0, {{"kineto_device_ops_without_category_dropped", 1},
+              {"kineto_foreign_events_skipped", 1}}},
+      {"foreign kinds",
+       {kernel("1"), R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2})",
+        R"({"ph": "X", "cat": "python_function", "name": "f", "ts": 1, "dur": 2})",
+        R"({"ph": "s", "id": 1, "ts": 1, "cat": "ac2g", "name": "ac2g"})",
+        R"({"ph": "f", "id": 1, "ts": 1, "cat": "async_gpu", "name": "x", "bp": "e"})",
+        R"({"ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#1", "ts": 1,
+        "dur": 2})",
+        R"({"ph": "X", "cat": "Trace", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0,
+        "dur": 9})",
+        R"({"ph": "X", "cat": "weather", "ts": 0, "dur": 9})"},
+       1, 0, {{"kineto_cpu_ops_skipped", 1}, {"kineto_python_functions_skipped", 1},
+              {"kineto_flows_skipped", 2}, {"kineto_gpu_annotations_skipped", 1},
+              {"kineto_profiler_rows_skipped", 1}, {"kineto_foreign_events_skipped", 1}}}});
 }
 
 // The launch lasts from 1 to 5; the row from 2 to 4.5 lies in it and names no thread. That at 50
@@ -263,19 +255,6 @@ TEST(KinetoEvents, a_full_launch_queue_is_a_stall_of_the_thread_that_launches) {
   EXPECT_EQ(trace.stalls[0].duration, Duration{2500});
   EXPECT_EQ(trace.stalls[0].thread, trace.host_calls[0].thread);
   EXPECT_EQ(trace.counters.count("kineto_profiler_rows_skipped"), 2U);
-}
-
-TEST(KinetoEvents, spans_without_a_category_are_counted) {
-  const auto without_category = [](std::string event) {
-    const std::size_t at = event.find("\"cat\"");
-    return event.erase(at, event.find(',', at) + 2 - at);
-  };
-  const RankTrace trace = imported(file({kernel("1.5"), without_category(kernel("30.5", "2")),
-                                         without_category(call("3", "3"))}));
-  EXPECT_EQ(trace.device_ops.size(), 1U);
-  EXPECT_EQ(trace.host_calls.size(), 0U);
-  EXPECT_EQ(trace.counters.count("kineto_device_ops_without_category_dropped"), 1U);
-  EXPECT_EQ(trace.counters.count("kineto_foreign_events_skipped"), 1U);
 }
 
 TEST(KinetoEvents, device_and_threads_are_described) {

@@ -13,35 +13,47 @@ namespace {
 
 using sample::annotation, sample::call, sample::file, sample::kernel;
 
-TEST(KinetoJoin, kernels_find_their_launch_by_correlation) {
-  const RankTrace trace = imported(
-      file({call("1", "11"), call("2", "12", "cuLaunchKernel"), kernel("5", "12"),
-            kernel("20", "11")}));
-  EXPECT_EQ(trace.device_ops[0].launch, 1U);
-  EXPECT_EQ(trace.device_ops[1].launch, 0U);
-}
-
-// The only id in older recordings of AMD GPUs; beside a correlation it is an operator's.
-TEST(KinetoJoin, an_external_id_joins_only_rows_without_correlation) {
+TEST(KinetoJoin, operations_find_their_launches) {
   const auto row = [](const char* cat, const char* name, const char* ts, const char* id) {
     return std::string(R"({"ph": "X", "pid": 1, "tid": 0, "dur": 2, "cat": ")") + cat +
            R"(", "name": ")" + name + R"(", "ts": )" + ts + R"(, "args": {"External id": )" + id +
            "}}";
   };
-  const RankTrace old = imported(file({row("cuda_runtime", "hipLaunchKernel", "1", "58"),
-                                       row("cuda_runtime", "hipLaunchKernel", "4", "60"),
-                                       row("kernel", "gemm", "9", "60"),
-                                       row("kernel", "gemm", "20", "58")}));
-  EXPECT_EQ(old.device_ops[0].launch, 1U);
-  EXPECT_EQ(old.device_ops[1].launch, 0U);
-  const RankTrace odd = imported(file({row("cuda_runtime", "hipLaunchKernel", "1", "58"),
-                                       kernel("9", "-3", "gemm", R"(, "External id": 58)")}));
-  EXPECT_EQ(odd.device_ops[0].launch, kNone);
   const std::string of_operator = R"(, "External id": 8)";
-  const RankTrace newer =
-      imported(file({call("1", "8"), call("2", "9", "cudaLaunchKernel", of_operator),
-                     kernel("5", "9", "gemm", of_operator)}));
-  EXPECT_EQ(newer.device_ops[0].launch, 1U);
+  expect_counted({
+      {"by correlation",
+       {call("1", "11"), call("2", "12", "cuLaunchKernel"), kernel("5", "12"), kernel("20", "11")},
+       2, 2, {}, {1, 0}},
+      // The only id in older recordings of AMD GPUs; beside a correlation it is an operator's.
+      {"by an external id, where there is no correlation",
+       {row("cuda_runtime", "hipLaunchKernel", "1", "58"),
+        row("cuda_runtime", "hipLaunchKernel", "4", "60"), row("kernel", "gemm", "9", "60"),
+        row("kernel", "gemm", "20", "58")},
+       2, 2, {}, {1, 0}},
+      {"not by an external id beside a correlation of none",
+       {row("cuda_runtime", "hipLaunchKernel", "1", "58"),
+        kernel("9", "-3", "gemm", R"(, "External id": 58)")},
+       1, 1, {}, {kNone}},
+      {"by correlation, whatever operator they are of",
+       {call("1", "8"), call("2", "9", "cudaLaunchKernel", of_operator),
+        kernel("5", "9", "gemm", of_operator)},
+       1, 2, {}, {1}},
+      {"a graph launch has many operations",
+       {call("1", "3", "cudaGraphLaunch"), kernel("5", "3"), kernel("20", "3")},
+       2, 1, {{"kineto_device_ops_of_graphs", 2}}, {0, 0}},
+      {"orphans on both sides are counted",
+       {call("1", "1"), call("2", "2"), kernel("5", "2"), kernel("7", "99")},
+       2, 2, {{"kineto_device_ops_without_launch", 1}, {"kineto_launches_without_device_op", 1}},
+       {1, kNone}},
+      // Two merged windows: each kernel takes the latest launch before it.
+      {"repeated correlations join the launch before them",
+       {call("1", "5"), kernel("4", "5"), call("100", "5"), kernel("104", "5", "second")},
+       2, 2, {{"kineto_correlations_renumbered", 1}}, {0, 1}},
+      {"a kernel before its launch is joined and counted", {kernel("1", "5"), call("3", "5")},
+       1, 1, {{"kineto_device_ops_before_launch", 1}}, {0}},
+      {"calls that launch go before others of the same correlation",
+       {call("1", "5"), call("2", "5", "cudaPeekAtLastError"), kernel("4", "5")},
+       1, 2, {}, {0}}});
 }
 
 // Whole microseconds: the second kernel began within the microsecond of the first.
@@ -76,45 +88,6 @@ TEST(KinetoJoin, a_renamed_thread_has_one_name_wherever_its_names_stand) {
         imported(file({named(one), named(other), call("1", "11"), kernel("5", "11")}));
     EXPECT_EQ(trace.threads[0].name, "b");
   }
-}
-
-TEST(KinetoJoin, a_graph_launch_has_many_operations) {
-  const RankTrace trace = imported(
-      file({call("1", "3", "cudaGraphLaunch"), kernel("5", "3"), kernel("20", "3")}));
-  EXPECT_EQ(trace.host_calls[0].kind, HostCallKind::kLaunchGraph);
-  EXPECT_EQ(trace.device_ops[0].launch, 0U);
-  EXPECT_EQ(trace.device_ops[1].launch, 0U);
-  EXPECT_EQ(trace.counters.count("kineto_device_ops_of_graphs"), 2U);
-}
-
-TEST(KinetoJoin, orphans_on_both_sides_are_counted) {
-  const RankTrace trace =
-      imported(file({call("1", "1"), call("2", "2"), kernel("5", "2"), kernel("7", "99")}));
-  EXPECT_EQ(trace.device_ops[1].launch, kNone);
-  EXPECT_EQ(trace.counters.count("kineto_device_ops_without_launch"), 1U);
-  EXPECT_EQ(trace.counters.count("kineto_launches_without_device_op"), 1U);
-}
-
-TEST(KinetoJoin, repeated_correlations_join_the_launch_before_them) {
-  // Two merged windows, both with correlation 5: each kernel takes the latest launch before it.
-  const RankTrace trace = imported(
-      file({call("1", "5"), kernel("4", "5"), call("100", "5"), kernel("104", "5", "second")}));
-  EXPECT_EQ(trace.device_ops[0].launch, 0U);
-  EXPECT_EQ(trace.device_ops[1].launch, 1U);
-  EXPECT_NE(trace.host_calls[0].correlation, trace.host_calls[1].correlation);
-  EXPECT_EQ(trace.counters.count("kineto_correlations_renumbered"), 1U);
-}
-
-TEST(KinetoJoin, a_kernel_before_its_launch_is_joined_and_counted) {
-  const RankTrace trace = imported(file({kernel("1", "5"), call("3", "5")}));
-  EXPECT_EQ(trace.device_ops[0].launch, 0U);
-  EXPECT_EQ(trace.counters.count("kineto_device_ops_before_launch"), 1U);
-}
-
-TEST(KinetoJoin, calls_that_launch_go_before_others_of_the_same_correlation) {
-  const RankTrace trace = imported(
-      file({call("1", "5"), call("2", "5", "cudaPeekAtLastError"), kernel("4", "5")}));
-  EXPECT_EQ(trace.device_ops[0].launch, 0U);
 }
 
 TEST(KinetoJoin, ten_thousand_calls_of_one_correlation_are_joined_in_linear_time) {

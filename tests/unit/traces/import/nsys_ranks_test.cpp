@@ -4,10 +4,8 @@
 #include <vector>
 
 #include "tests/fault.hpp"
-#include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/nsys_samples.hpp"
 #include "tests/unit/traces/import/white_space.hpp"
-#include "traces/import/nsys_import.hpp"
 #include "traces/import/nsys_nvtx.hpp"
 
 namespace bubblesim::traces {
@@ -15,24 +13,13 @@ namespace {
 
 using namespace sample;
 
-JobTrace job_of(const Export& file) {
-  auto job = import_nsys_file(file.path());
-  if (!job) {
-    ADD_FAILURE() << job.error().text();
-    return {};
-  }
-  for (const RankTrace& rank : job->ranks) EXPECT_EQ(broken_promise(rank), "");
-  return std::move(*job);
-}
-
 // Processes 100 and 200 launch a kernel each, under the same correlation.
 std::string two_processes() {
   return small_export() + call(2000, 2010, 5, 2, 200, 201) + kernel(2020, 2120, 5, 200);
 }
 
 TEST(NsysRanks, processes_are_ranks_in_order) {
-  const Export file(two_processes());
-  const JobTrace job = job_of(file);
+  const JobTrace job = job_of(two_processes());
   ASSERT_EQ(job.ranks.size(), 2U);
   for (std::uint32_t i = 0; i < 2; ++i) {
     EXPECT_EQ(job.ranks[i].rank, i);
@@ -45,13 +32,13 @@ TEST(NsysRanks, processes_are_ranks_in_order) {
 }
 
 TEST(NsysRanks, mpi_gives_ranks) {
-  const Export file(two_processes() +
-                    "CREATE TABLE MPI_RANKS (globalTid INTEGER, rank INTEGER);"
-                    "INSERT INTO MPI_RANKS VALUES (" + std::to_string(global_tid(100, 101)) +
-                    ", 5), (" + std::to_string(global_tid(200, 201)) + ", 2);"
-                    "CREATE TABLE MPI_COMMUNICATORS (size INTEGER);"
-                    "INSERT INTO MPI_COMMUNICATORS VALUES (8);");
-  const JobTrace job = job_of(file);
+  const JobTrace job = job_of(
+      two_processes() +
+      "CREATE TABLE MPI_RANKS (globalTid INTEGER, rank INTEGER);"
+      "INSERT INTO MPI_RANKS VALUES (" + std::to_string(global_tid(100, 101)) +
+      ", 5), (" + std::to_string(global_tid(200, 201)) + ", 2);"
+      "CREATE TABLE MPI_COMMUNICATORS (size INTEGER);"
+      "INSERT INTO MPI_COMMUNICATORS VALUES (8);");
   ASSERT_EQ(job.ranks.size(), 2U);
   EXPECT_EQ(job.ranks[0].rank, 2U);
   EXPECT_EQ(job.ranks[0].provenance.note, "process 200, GPU 0");
@@ -61,23 +48,22 @@ TEST(NsysRanks, mpi_gives_ranks) {
 }
 
 TEST(NsysRanks, the_environment_gives_the_rank_of_a_single_process) {
-  const Export file(small_export() +
-                    "CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT);"
-                    "INSERT INTO META_DATA_CAPTURE VALUES "
-                    "('PROCESS_0:ENVIRONMENT_VARIABLE', 'RANK=\"3\"'), "
-                    "('PROCESS_0:ENVIRONMENT_VARIABLE', 'WORLD_SIZE=\"4\"');");
-  const JobTrace job = job_of(file);
+  const JobTrace job = job_of(small_export() +
+                              "CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT);"
+                              "INSERT INTO META_DATA_CAPTURE VALUES "
+                              "('PROCESS_0:ENVIRONMENT_VARIABLE', 'RANK=\"3\"'), "
+                              "('PROCESS_0:ENVIRONMENT_VARIABLE', 'WORLD_SIZE=\"4\"');");
   EXPECT_EQ(job.ranks[0].rank, 3U);
   EXPECT_EQ(job.ranks[0].world_size, 4U);
 }
 
 TEST(NsysRanks, one_process_with_two_gpus_is_two_ranks) {
   // Thread 101: launch on GPU 0, set device, launch on GPU 1, set device; 102 sets a device only.
-  const Export file(kStringTable + kKernelTable + kCallTable + call(1000, 1010, 1) +
-                    call(1011, 1012, 2, 12) + call(1013, 1020, 3) + call(1021, 1022, 4, 12) +
-                    call(1023, 1024, 5, 12, 100, 102) + kernel(1100, 1200, 1, 100, 0) +
-                    kernel(1100, 1300, 3, 100, 1) + kernel(1400, 1500, 0, 100, 1));
-  const JobTrace job = job_of(file);
+  const JobTrace job = job_of(
+      kTables + call(1000, 1010, 1) +
+      call(1011, 1012, 2, 12) + call(1013, 1020, 3) + call(1021, 1022, 4, 12) +
+      call(1023, 1024, 5, 12, 100, 102) + kernel(1100, 1200, 1, 100, 0) +
+      kernel(1100, 1300, 3, 100, 1) + kernel(1400, 1500, 0, 100, 1));
   ASSERT_EQ(job.ranks.size(), 2U);
   EXPECT_EQ(job.ranks[0].device_ops.size(), 1U);
   EXPECT_EQ(job.ranks[1].device_ops.size(), 2U);
@@ -91,10 +77,10 @@ TEST(NsysRanks, one_process_with_two_gpus_is_two_ranks) {
 
 TEST(NsysRanks, copies_of_a_gpu_without_kernels_stay_with_their_process) {
   const std::string row = "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1200, 1300, 1, 2, 9, 0, ";
-  const Export file(small_export() + kCopyTable + row + std::to_string(global_pid(100)) +
-                    ", 64, 1, NULL, NULL);" + row + std::to_string(global_pid(300)) +
-                    ", 64, 1, NULL, NULL);");
-  const JobTrace job = job_of(file);
+  const JobTrace job = job_of(
+      small_export() + kCopyTable + row + std::to_string(global_pid(100)) +
+      ", 64, 1, NULL, NULL);" + row + std::to_string(global_pid(300)) +
+      ", 64, 1, NULL, NULL);");
   ASSERT_EQ(job.ranks.size(), 1U);
   EXPECT_EQ(job.ranks[0].device_ops.size(), 2U);
   EXPECT_EQ(job.ranks[0].counters.count("nsys_ops_on_devices_without_kernels"), 1U);
@@ -138,11 +124,10 @@ std::string range(std::int64_t start, std::int64_t end, const std::string& text,
 }
 
 TEST(NsysRanks, nccl_announces_collectives_and_ranks) {
-  const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable + nccl_schemas() +
-                    range(10, 20, "ncclCommInitRank", payload(100, {0xabc, 16, 6, 0})) +
-                    range(900, 990, "ncclAllReduce", payload(101, {0xabc, 4096})) +
-                    call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 3));
-  const JobTrace job = job_of(file);
+  const JobTrace job = job_of(kTables + kNvtxTable + nccl_schemas() +
+                              range(10, 20, "ncclCommInitRank", payload(100, {0xabc, 16, 6, 0})) +
+                              range(900, 990, "ncclAllReduce", payload(101, {0xabc, 4096})) +
+                              call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 3));
   const RankTrace& trace = job.ranks[0];
   EXPECT_EQ(trace.rank, 6U);
   EXPECT_EQ(trace.world_size, 16U);
@@ -160,8 +145,8 @@ TEST(NsysRanks, nccl_announces_collectives_and_ranks) {
 // The process is rank 6 of 16 in the communicator, which sends to rank 7; no rank is its 99th.
 TEST(NsysRanks, nccl_announces_the_peers_of_sends) {
   for (const std::uint32_t peer : {7U, 99U}) {
-    const Export file(
-        kStringTable + kKernelTable + kCallTable + kNvtxTable + nccl_schemas() +
+    const JobTrace job = job_of(
+        kTables + kNvtxTable + nccl_schemas() +
         "INSERT INTO StringIds VALUES (20, 'ncclDevKernel_SendRecv(x)');" +
         range(10, 20, "ncclCommInitRank", payload(100, {0xabc, 16, 6, 0})) +
         range(900, 990, "ncclSend", "NULL",
@@ -169,7 +154,6 @@ TEST(NsysRanks, nccl_announces_the_peers_of_sends) {
                   ", \"Message size [bytes]\": 512, \"Peer rank\": " + std::to_string(peer) +
                   "}'") +
         call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 20));
-    const JobTrace job = job_of(file);
     const Collective& record = job.ranks[0].collectives.at(0);
     EXPECT_EQ(record.kind, CollectiveKind::kSend);
     EXPECT_EQ(record.place, peer == 7 ? 7U : 0U);
@@ -178,12 +162,11 @@ TEST(NsysRanks, nccl_announces_the_peers_of_sends) {
 }
 
 TEST(NsysRanks, payloads_may_be_json) {
-  const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable +
-                    range(900, 990, "ncclAllReduce", "NULL",
-                          "'{\"NCCL communicator ID\": \"1,234\", "
-                          "\"Message size [bytes]\": 512}'") +
-                    call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 3));
-  const JobTrace job = job_of(file);
+  const JobTrace job = job_of(kTables + kNvtxTable +
+                              range(900, 990, "ncclAllReduce", "NULL",
+                                    "'{\"NCCL communicator ID\": \"1,234\", "
+                                    "\"Message size [bytes]\": 512}'") +
+                              call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 3));
   ASSERT_EQ(job.ranks[0].collectives.size(), 1U);
   EXPECT_EQ(job.ranks[0].collectives[0].bytes, 512U);
   EXPECT_EQ(job.ranks[0].names[job.ranks[0].collectives[0].group], "0x4d2");
@@ -201,40 +184,32 @@ TEST(NsysRanks, json_payloads_are_read_in_every_layout) {
 
 TEST(NsysRanks, ranges_of_pytorch_give_kinds) {
   // As emit_nvtx names them; the second launch has none around it.
-  const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable +
-                    "INSERT INTO StringIds VALUES (20, 'ncclDevKernel_SendRecv(x)');" +
-                    range(900, 990, "nccl:all_to_all, op_id = 991144", "NULL") +
-                    call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 20) +
-                    call(1950, 1960, 6) + kernel(2000, 2500, 6, 100, 0, 7, 20));
-  const JobTrace job = job_of(file);
+  const JobTrace job = job_of(kTables + kNvtxTable +
+                              "INSERT INTO StringIds VALUES (20, 'ncclDevKernel_SendRecv(x)');" +
+                              range(900, 990, "nccl:all_to_all, op_id = 991144", "NULL") +
+                              call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 20) +
+                              call(1950, 1960, 6) + kernel(2000, 2500, 6, 100, 0, 7, 20));
   ASSERT_EQ(job.ranks[0].collectives.size(), 2U);
   EXPECT_EQ(job.ranks[0].collectives[0].kind, CollectiveKind::kAllToAll);
   EXPECT_EQ(job.ranks[0].collectives[1].kind, CollectiveKind::kSendRecv);
 }
 
-// A communicator of 2^32 ranks, one whose rank is not in it, and a message of 2^63 bytes.
-TEST(NsysRanks, payloads_with_numbers_that_no_job_has_are_counted) {
-  const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable + nccl_schemas() +
-                    range(10, 20, "ncclCommInitRank", payload(100, {0xabc, 1ULL << 32U, 6, 0})) +
-                    range(30, 40, "ncclCommInitRank", payload(100, {0xabd, 16, 16, 0})) +
-                    range(900, 990, "ncclAllReduce", payload(101, {0xabc, 1ULL << 63U})) +
-                    call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 3));
-  const JobTrace job = job_of(file);
-  EXPECT_EQ(job.ranks[0].counters.count("nsys_nccl_payloads_unreadable"), 3U);
-  ASSERT_EQ(job.ranks[0].collectives.size(), 1U);
-  EXPECT_EQ(job.ranks[0].collectives[0].bytes, 0U);
-}
-
-TEST(NsysRanks, payloads_that_do_not_fit_their_schema_are_counted) {
-  const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable + nccl_schemas() +
-                    range(900, 990, "ncclAllReduce", payload(101, {0xabc})) +
-                    range(991, 992, "ncclAllReduce", "x'00'") + call(950, 960, 5) +
-                    kernel(1000, 1500, 5, 100, 0, 7, 3));
-  const JobTrace job = job_of(file);
-  EXPECT_EQ(job.ranks[0].counters.count("nsys_nccl_payloads_unreadable"), 2U);
-  ASSERT_EQ(job.ranks[0].collectives.size(), 1U);
-  EXPECT_EQ(job.ranks[0].collectives[0].kind, CollectiveKind::kAllReduce);  // by name
-  EXPECT_EQ(job.ranks[0].collectives[0].bytes, 0U);
+// Numbers that no job has: a communicator of 2^32 ranks, one whose rank is not in it, a message of
+// 2^63 bytes. Payloads that do not fit their schema: one value of two, one byte.
+TEST(NsysRanks, payloads_that_make_no_sense_are_counted) {
+  for (const auto& [ranges, count] :
+       {std::pair{range(10, 20, "ncclCommInitRank", payload(100, {0xabc, 1ULL << 32U, 6, 0})) +
+                      range(30, 40, "ncclCommInitRank", payload(100, {0xabd, 16, 16, 0})) +
+                      range(900, 990, "ncclAllReduce", payload(101, {0xabc, 1ULL << 63U})), 3U},
+        {range(900, 990, "ncclAllReduce", payload(101, {0xabc})) +
+             range(991, 992, "ncclAllReduce", "x'00'"), 2U}}) {
+    const JobTrace job = job_of(kTables + kNvtxTable + nccl_schemas() + ranges +
+                                call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 3));
+    EXPECT_EQ(job.ranks[0].counters.count("nsys_nccl_payloads_unreadable"), count);
+    ASSERT_EQ(job.ranks[0].collectives.size(), 1U);
+    EXPECT_EQ(job.ranks[0].collectives[0].kind, CollectiveKind::kAllReduce);  // by name
+    EXPECT_EQ(job.ranks[0].collectives[0].bytes, 0U);
+  }
 }
 
 TEST(NsysRanks, files_of_one_job_take_ranks_from_their_names) {

@@ -9,6 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+
+#include "tests/fault.hpp"
+#include "tests/unit/traces/import/invariants.hpp"
+#include "traces/import/nsys_import.hpp"
 
 namespace bubblesim::traces::sample {
 
@@ -47,6 +52,8 @@ inline const std::string kNvtxTable =
     "CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, "
     "rangeId INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, "
     "domainId INTEGER, jsonTextId INTEGER, jsonText TEXT, binaryData BLOB);";
+
+inline const std::string kTables = kStringTable + kKernelTable + kCallTable;
 
 /// A database file for one test, removed with the object.
 class Export {
@@ -100,7 +107,21 @@ inline std::string call(std::int64_t start, std::int64_t end, std::int64_t corre
 
 /// One launch of one kernel: 1000 to 1010 ns on the host, 1020 to 1120 ns on the device.
 inline std::string small_export() {
-  return kStringTable + kKernelTable + kCallTable + call(1000, 1010, 5) + kernel(1020, 1120, 5);
+  return kTables + call(1000, 1010, 5) + kernel(1020, 1120, 5);
+}
+
+/// The ranks of an export of these rows; each keeps the invariants of imports.
+inline JobTrace job_of(const std::string& sql) {
+  const Export file(sql);
+  JobTrace job = must(import_nsys_file(file.path()));
+  for (const RankTrace& rank : job.ranks) EXPECT_EQ(broken_promise(rank), "");
+  return job;
+}
+
+inline RankTrace only_rank(const std::string& sql) {
+  JobTrace job = job_of(sql);
+  EXPECT_EQ(job.ranks.size(), 1U);
+  return std::move(job.ranks.front());
 }
 
 }  // namespace bubblesim::traces::sample

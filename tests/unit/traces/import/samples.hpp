@@ -63,4 +63,28 @@ inline RankTrace imported(const std::string& text) {
   return trace;
 }
 
+/// Events, how many operations and calls are read from them, and what is counted.
+struct Counted {
+  std::string_view name;
+  std::vector<std::string> events;
+  std::size_t device_ops = 0;
+  std::size_t host_calls = 0;
+  std::vector<std::pair<std::string_view, std::uint64_t>> counters{};
+  std::vector<std::uint32_t> launches{};  ///< of the operations, as numbers of calls; empty: any
+};
+
+inline void expect_counted(const std::vector<Counted>& rows) {
+  for (const Counted& row : rows) {
+    SCOPED_TRACE(row.name);
+    const RankTrace trace = imported(sample::file(row.events));
+    EXPECT_EQ(trace.device_ops.size(), row.device_ops);
+    EXPECT_EQ(trace.host_calls.size(), row.host_calls);
+    EXPECT_TRUE(trace.markers.empty());
+    for (const auto& [name, count] : row.counters) EXPECT_EQ(trace.counters.count(name), count);
+    for (std::size_t op = 0; op < row.launches.size(); ++op) {
+      EXPECT_EQ(trace.device_ops.at(op).launch, row.launches[op]) << "of " << op;
+    }
+  }
+}
+
 }  // namespace bubblesim::traces
