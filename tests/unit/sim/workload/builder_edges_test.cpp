@@ -19,6 +19,13 @@ TraceBuilder wait_of_one_of_two(std::int64_t second) {
   return job;
 }
 
+/// A on a blocking stream, B on stream 0, C on the blocking one, D on one that does not block.
+TraceBuilder around_stream_0(traces::StreamKind kind) {
+  return TraceBuilder(0, 1, 3).stream_kind(0, kind).stream_kind(1, traces::StreamKind::kBlocking)
+      .stream_kind(2, traces::StreamKind::kNonBlocking).kernel({0, 1, 10, 50, 1})
+      .kernel({2, 3, 52, 60}).kernel({4, 5, 63, 70, 1}).kernel({65, 66, 75, 80, 2});
+}
+
 TEST(BuilderEdges, ReplaysMoveWithWhatTheyWaitFor) {
   using traces::StreamKind;
   expect_replays({
@@ -79,36 +86,19 @@ TEST(BuilderEdges, ReplaysMoveWithWhatTheyWaitFor) {
     {"AWaitHoldsNoOtherThreadsLaunch",
      TraceBuilder(0, 2, 3).kernel({0, 1, 10, 50}).call(HostCallKind::kStreamWaitEvent, {2, 3})
          .kernel({4, 5, 55, 60, 1, 1}).kernel({6, 7, 53, 80, 2}),
-     {}, {}, {}, {}, Edges{0}, {{1, 0}, {2, 1}}}});
-}
-
-// B starts 3 after A's end at 50. With A 20 longer: 70 + 3.
-TEST(BuilderEdges, ARecordedEdgeHoldsItsOperation) {
-  TraceBuilder job(0, 1, 2);
-  job.kernel({0, 1, 10, 50}).kernel({5, 6, 53, 80, 1}).edge(0, 1);
-  const program::Program program = must_build(job.trace());
-  ASSERT_EQ(program.edges.size(), 1U);
-  EXPECT_EQ(program.edges[0].before, 0U);
-  EXPECT_EQ(microseconds(program.edges[0].lag), 3);
-  EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 50}, {53, 80}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {73, 100}}));
-}
-
-// A on a blocking stream, B on stream 0, C on the blocking one, D on one that does not block: B
-// starts 2 after A, C 3 after B. With A 20 longer both move with it, D does not.
-TEST(BuilderEdges, TheLegacyDefaultStreamAndBlockingStreamsOrderEachOther) {
-  using traces::StreamKind;
-  TraceBuilder job(0, 1, 3);
-  job.stream_kind(0, StreamKind::kLegacyDefault).stream_kind(1, StreamKind::kBlocking)
-      .stream_kind(2, StreamKind::kNonBlocking).kernel({0, 1, 10, 50, 1}).kernel({2, 3, 52, 60})
-      .kernel({4, 5, 63, 70, 1}).kernel({65, 66, 75, 80, 2});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_edges_of_default_stream"), 2U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 50}, {52, 60}, {63, 70}, {75, 80}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {72, 80}, {83, 90}, {75, 80}}));
-  job.stream_kind(0, StreamKind::kUnknown);
-  EXPECT_TRUE(must_build(job.trace()).edges.empty());
+     {}, {}, {}, {}, Edges{0}, {{1, 0}, {2, 1}}},
+    // B starts 3 after A's end at 50. With A 20 longer: 70 + 3.
+    {"ARecordedEdgeHoldsItsOperation",
+     TraceBuilder(0, 1, 2).kernel({0, 1, 10, 50}).kernel({5, 6, 53, 80, 1}).edge(0, 1),
+     {{10, 50}, {53, 80}}, {{0, 20, {{10, 70}, {73, 100}}}}, {{"program_edges_inferred", 0}}, {},
+     Edges{0}},
+    // B starts 2 after A, C 3 after B. With A 20 longer both move with it, D does not.
+    {"TheLegacyDefaultStreamAndBlockingStreamsOrderEachOther",
+     around_stream_0(StreamKind::kLegacyDefault), {{10, 50}, {52, 60}, {63, 70}, {75, 80}},
+     {{0, 20, {{10, 70}, {72, 80}, {83, 90}, {75, 80}}}},
+     {{"program_edges_of_default_stream", 2}}},
+    {"AStreamOfUnknownKindOrdersNone", around_stream_0(StreamKind::kUnknown), {}, {}, {}, {},
+     Edges{}}});
 }
 
 // Each iteration has a kernel of 60 on stream 0 and one of 40 on a blocking stream, behind each

@@ -1,6 +1,11 @@
 // A pass that repeats takes the time that its recording says. Times in us.
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "sim/workload/replay.hpp"
 #include "sim/workload/what_if.hpp"
 #include "tests/unit/sim/workload/program_recorder.hpp"
@@ -35,9 +40,20 @@ TraceBuilder pipelined(std::int64_t host, std::int64_t device, std::uint32_t ran
   return job;
 }
 
-// Iterations of 1000 with a kernel; another thread launches B each 130, for 100, and waits for it.
-// At half the speed B needs 230 of 130, and lags by itself: nothing of the iteration waits for it.
-TEST(BuilderPass, AThreadApartDoesNotPaceTheIteration) {
+/// `count` iterations of `length`, each with what `add` adds to it at its begin.
+template <class Add>
+TraceBuilder iterations(int count, std::int64_t length, const Add& add) {
+  TraceBuilder job;
+  for (int i = 0; i < count; ++i) {
+    job.iteration(length * i, length * (i + 1));
+    add(job, length * i);
+  }
+  return job;
+}
+
+/// Two threads: iterations of 1000 with a kernel; another thread launches B each 130, for 100, and
+/// waits for it.
+TraceBuilder thread_apart() {
   TraceBuilder job(0, 2, 2);
   for (int at = 0; at < 4000; at += 1000) {
     job.iteration(at, at + 1000).kernel({at + 10, at + 12, at + 15, at + 25})
@@ -49,18 +65,115 @@ TEST(BuilderPass, AThreadApartDoesNotPaceTheIteration) {
         .call(HostCallKind::kStreamSync,
               {.start = at + 3, .end = at + 107, .thread = 1, .stream = 1});
   }
-  const JobProgram program = must_build_job({job}, Window::kIterations);
-  EXPECT_EQ(repeated(program), Times{1000});
-  EXPECT_EQ(repeated(with(program, "kernel:B=0.5")), Times{1000});
+  return job;
 }
 
-// The host needs 60, the device 100: it sets the pace, and so it does with kernels at double speed,
-// until the host is the slower one.
-TEST(BuilderPass, TheDeviceSetsThePaceOfAHostThatRunsAhead) {
-  const JobProgram job = must_build_job({pipelined(60, 100)}, Window::kIterations);
-  EXPECT_EQ(repeated(job), Times{100});
-  EXPECT_EQ(repeated(with(job, "kernels=0.5")), Times{200});
-  EXPECT_EQ(repeated(with(job, "host=2")), Times{100});
+/// Of 120 kernels the first of each iteration's 30 starts 4 before its launch; the others, of 90,
+/// queue. Waits return 9 after the last one's end (2716).
+TraceBuilder deep_queues() {
+  return iterations(4, 3000, [](TraceBuilder& job, std::int64_t at) {
+    for (int k = 0; k < 30; ++k) {
+      const std::int64_t start = at + 6 + 90 * k + (k > 0 ? 10 : 0);
+      job.kernel({at + 10 + 2 * k, at + 11 + 2 * k, start, start + (k > 0 ? 90 : 100)});
+    }
+    job.stream_sync(at + 80, at + 2725);
+  });
+}
+
+/// Kernels of 80 start 8 after their launches; each wait returns at `returned`, the third at
+/// `third`, of its iteration.
+TraceBuilder waits_that_return(std::int64_t returned, std::int64_t third) {
+  return iterations(4, 100, [=](TraceBuilder& job, std::int64_t at) {
+    job.kernel({at, at + 2, at + 8, at + 88})
+        .stream_sync(at + 7, at + (at == 200 ? third : returned));
+  });
+}
+
+/// A recording, its iteration repeated, and that with changes.
+struct Repeated {
+  std::string_view name;
+  TraceBuilder recording;
+  std::optional<std::int64_t> iteration;
+  std::vector<std::pair<const char*, std::int64_t>> changed{};
+  std::vector<std::pair<std::string_view, std::uint64_t>> counters{};
+  std::optional<std::size_t> ops{};  ///< of a pass
+};
+
+TEST(BuilderPass, RepeatsAtThePaceOfWhatBindsIt) {
+  TraceBuilder orphans;
+  for (int i = 0; i < 4; ++i) orphans.orphan({.start = 100 * i, .end = 100 * i + 90});
+  TraceBuilder queued = pipelined(100, 100);
+  for (int i = 0; i < 3; ++i) queued.orphan({.start = 50 * i, .end = 50 * (i + 1)});
+  for (const Repeated& row : std::vector<Repeated>{
+           // At half the speed B needs 230 of 130, and lags by itself: nothing of the iteration
+           // waits for it.
+           {"a thread apart does not pace the iteration", thread_apart(), 1000,
+            {{"kernel:B=0.5", 1000}}},
+           // The host needs 60, the device 100: it sets the pace, and so it does with kernels at
+           // double speed, until the host is the slower one.
+           {"the device sets the pace of a host that runs ahead", pipelined(60, 100), 100,
+            {{"kernels=0.5", 200}, {"host=2", 100}}},
+           // The host needs 100, the device 40; kernels of 160 make the host run ahead.
+           {"the host sets the pace of a device that waits for it",
+            iterations(3, 100, [](TraceBuilder& job, std::int64_t at) {
+              job.kernel({at, at + 2, at + 5, at + 45});
+            }), 100, {{"kernels=2", 100}, {"host=2", 50}, {"kernels=0.25", 160}}},
+           // Four kernels of 90, 10 apart, and no call: the device alone sets the pace.
+           {"a host that was not recorded waits for the device", orphans, 390,
+            {{"kernels=0.5", 750}, {"kernels=2", 210}, {"host=2", 390}}},
+           // Recorded: [0, 101] waits for unrecorded work, then a kernel of 20 and a wait for it,
+           // to 126. Of a pass are the copy and its wait (4), 2 to the next call, 3 to the kernel's
+           // start, 20 of it.
+           {"a wait for work from before the window is not repeated",
+            TraceBuilder().copy({0, 1, 100, 101}).stream_sync(1, 101).kernel({103, 105, 106, 126})
+                .stream_sync(106, 126), 29},
+           // Three kernels were queued before the window: they are not part of a pass, however long
+           // they are.
+           {"work queued before the window is not repeated", queued, 100, {}, {}, 2},
+           // The only call returns at 10, before what runs on the device, which nothing launched.
+           {"work after the last call of an unmarked recording is repeated",
+            TraceBuilder().call(HostCallKind::kDeviceSync, {0, 10})
+                .orphan({.start = 100, .end = 190}).orphan({.start = 200, .end = 290}), {}, {}, {},
+            2},
+           // Each iteration begins with a wait for the device's work of the one before: 30 of host
+           // time, 70 of kernel. A kernel twice as fast shortens the wait.
+           {"a wait for the pass before is kept",
+            iterations(4, 100, [](TraceBuilder& job, std::int64_t at) {
+              job.stream_sync(at, at + 10).kernel({at + 38, at + 40, at + 40, at + 110});
+            }), 100, {{"kernels=0.5", 170}}},
+           // Kernels start 15 before their launch calls: the host's clock is that far ahead. As it
+           // stands each would start late by 15, and the host wait for it.
+           {"a host clock ahead of the device's is set back",
+            iterations(3, 100, [](TraceBuilder& job, std::int64_t at) {
+              job.kernel({at + 20, at + 22, at + 5, at + 75}).stream_sync(at + 30, at + 95);
+            }), 100, {},
+            {{"program_host_clocks_moved", 1}, {"program_host_clocks_moved_ns", 15'000},
+             {"program_backward_times", 0}}},
+           // As a host's clock that is 4 ahead allows.
+           {"operations that queued say nothing of the clocks", deep_queues(), 3000, {},
+            {{"program_host_clocks_moved_ns", 4'000}}},
+           // Waits return 3 before the kernel's recorded end: the host's clock is 3 behind. A pass
+           // is 100: launch lag 5, kernel 80, 15 to the next launch; twice as fast 60.
+           {"waits that return before the end by the clocks' offset are waits",
+            waits_that_return(85, 85), 100, {{"kernels=2", 60}},
+            {{"program_host_clocks_moved_ns", 3'000}, {"program_waits_before_end", 0}}},
+           // One of four returns 40 before the end, where the launches allow 8: it is no wait.
+           {"a wait that returns before the end by more than clocks explain is a loss",
+            waits_that_return(91, 48), {}, {},
+            {{"program_host_clocks_moved", 0}, {"program_waits_before_end", 1}}}}) {
+    SCOPED_TRACE(row.name);
+    const JobProgram job = must_build_job({row.recording}, Window::kIterations);
+    for (const auto& [name, count] : row.counters) EXPECT_EQ(job.counters.count(name), count);
+    if (row.ops) {
+      EXPECT_EQ(job.ranks[0].ops.size(), *row.ops);
+    }
+    if (row.iteration) {
+      EXPECT_EQ(repeated(job), Times{*row.iteration});
+    }
+    for (const auto& [change, time] : row.changed) {
+      EXPECT_EQ(repeated(with(job, change)), Times{time}) << change;
+    }
+  }
 }
 
 // Behind each kernel of 100, on another stream, a prefetch for the next iteration starts 3 after
@@ -105,137 +218,6 @@ TEST(BuilderPass, AnEdgeWhoseOperationDoesNotRepeatIsCounted) {
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_TRUE(job.ranks[0].edges.empty());
   EXPECT_EQ(job.ranks[0].counters.count("program_edges_from_outside"), 1U);
-}
-
-// The host needs 100, the device 40.
-TEST(BuilderPass, TheHostSetsThePaceOfADeviceThatWaitsForIt) {
-  TraceBuilder recording;
-  for (int i = 0; i < 3; ++i) {
-    recording.iteration(100 * i, 100 * (i + 1));
-    recording.kernel({100 * i, 100 * i + 2, 100 * i + 5, 100 * i + 45});
-  }
-  const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(repeated(job), Times{100});
-  EXPECT_EQ(repeated(with(job, "kernels=2")), Times{100});
-  EXPECT_EQ(repeated(with(job, "host=2")), Times{50});
-  EXPECT_EQ(repeated(with(job, "kernels=0.25")), Times{160});  // and the host runs ahead
-}
-
-// Four kernels of 90, 10 apart, and no call: the device alone sets the pace.
-TEST(BuilderPass, AHostThatWasNotRecordedWaitsForTheDevice) {
-  TraceBuilder recording;
-  for (int i = 0; i < 4; ++i) recording.orphan({.start = 100 * i, .end = 100 * i + 90});
-  const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(repeated(job), Times{390});
-  EXPECT_EQ(repeated(with(job, "kernels=0.5")), Times{750});
-  EXPECT_EQ(repeated(with(job, "kernels=2")), Times{210});
-  EXPECT_EQ(repeated(with(job, "host=2")), Times{390});
-}
-
-// Recorded: [0, 101] waits for unrecorded work, then a kernel of 20 and a wait for it, to 126. Of a
-// pass are the copy and its wait (4), 2 to the next call, 3 to the kernel's start, 20 of it.
-TEST(BuilderPass, AWaitForWorkFromBeforeTheWindowIsNotRepeated) {
-  TraceBuilder recording;
-  recording.copy({0, 1, 100, 101}).stream_sync(1, 101).kernel({103, 105, 106, 126})
-      .stream_sync(106, 126);
-  EXPECT_EQ(repeated(must_build_job({recording}, Window::kIterations)), Times{29});
-}
-
-// Three kernels were queued before the window: they are not part of a pass, however long they are.
-TEST(BuilderPass, WorkQueuedBeforeTheWindowIsNotRepeated) {
-  TraceBuilder recording = pipelined(100, 100);
-  for (int i = 0; i < 3; ++i) recording.orphan({.start = 50 * i, .end = 50 * (i + 1)});
-  const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(job.ranks[0].ops.size(), 2U);
-  EXPECT_EQ(repeated(job), Times{100});
-}
-
-// The only call returns at 10, before what runs on the device, which nothing launched.
-TEST(BuilderPass, WorkAfterTheLastCallOfAnUnmarkedRecordingIsRepeated) {
-  TraceBuilder recording;
-  recording.call(HostCallKind::kDeviceSync, {0, 10}).orphan({.start = 100, .end = 190})
-      .orphan({.start = 200, .end = 290});
-  const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(job.ranks[0].ops.size(), 2U);
-}
-
-// Each iteration begins with a wait for the device's work of the one before: 30 of host time, 70 of
-// kernel. A kernel twice as fast shortens the wait.
-TEST(BuilderPass, AWaitForThePassBeforeIsKept) {
-  TraceBuilder recording;
-  for (int i = 0; i < 4; ++i) {
-    const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100).stream_sync(at, at + 10)
-        .kernel({at + 38, at + 40, at + 40, at + 110});
-  }
-  const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(repeated(job), Times{100});
-  EXPECT_EQ(repeated(with(job, "kernels=0.5")), Times{170});
-}
-
-// Kernels start 15 before their launch calls: the host's clock is that far ahead. As it stands each
-// would start late by 15, and the host wait for it.
-TEST(BuilderPass, AHostClockAheadOfTheDevicesIsSetBack) {
-  TraceBuilder recording;
-  for (int i = 0; i < 3; ++i) {
-    const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100).kernel({at + 20, at + 22, at + 5, at + 75})
-        .stream_sync(at + 30, at + 95);
-  }
-  const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(job.counters.count("program_host_clocks_moved"), 1U);
-  EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 15'000U);
-  EXPECT_EQ(job.counters.count("program_backward_times"), 0U);
-  EXPECT_EQ(repeated(job), Times{100});
-}
-
-// Of 120 kernels the first of each iteration's 30 starts 4 before its launch; the others, of 90,
-// queue. Waits return 9 after the last one's end (2716), as a host's clock that is 4 ahead allows.
-TEST(BuilderPass, OperationsThatQueuedSayNothingOfTheClocks) {
-  TraceBuilder recording;
-  for (int i = 0; i < 4; ++i) {
-    const std::int64_t at = 3000 * i;
-    recording.iteration(at, at + 3000);
-    for (int k = 0; k < 30; ++k) {
-      const std::int64_t start = at + 6 + 90 * k + (k > 0 ? 10 : 0);
-      recording.kernel({at + 10 + 2 * k, at + 11 + 2 * k, start, start + (k > 0 ? 90 : 100)});
-    }
-    recording.stream_sync(at + 80, at + 2725);
-  }
-  const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 4'000U);
-  EXPECT_EQ(repeated(job), Times{3000});
-}
-
-// Kernels of 80 start 8 after their launches; each wait returns 3 before the kernel's recorded end:
-// the host's clock is 3 behind. A pass is 100: launch lag 5, kernel 80, 15 to the next launch; with
-// kernels twice as fast 60.
-TEST(BuilderPass, WaitsThatReturnBeforeTheEndByTheClocksOffsetAreWaits) {
-  TraceBuilder recording;
-  for (int i = 0; i < 4; ++i) {
-    const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100).kernel({at, at + 2, at + 8, at + 88})
-        .stream_sync(at + 7, at + 85);
-  }
-  const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 3'000U);
-  EXPECT_EQ(job.counters.count("program_waits_before_end"), 0U);
-  EXPECT_EQ(repeated(job), Times{100});
-  EXPECT_EQ(repeated(with(job, "kernels=2")), Times{60});
-}
-
-// As above, but one of four waits returns 40 before the end, where the launches allow 8: it is no
-// wait.
-TEST(BuilderPass, AWaitThatReturnsBeforeTheEndByMoreThanClocksExplainIsALoss) {
-  TraceBuilder recording;
-  for (int i = 0; i < 4; ++i) {
-    const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100).kernel({at, at + 2, at + 8, at + 88})
-        .stream_sync(at + 7, at + (i == 2 ? 48 : 91));
-  }
-  const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(job.counters.count("program_host_clocks_moved"), 0U);
-  EXPECT_EQ(job.counters.count("program_waits_before_end"), 1U);
 }
 
 TEST(BuilderPass, IterationsAndTheReasonForThemAreTold) {

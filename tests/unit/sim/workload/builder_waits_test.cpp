@@ -16,6 +16,16 @@ std::vector<StepKind> kinds(const program::Program& program, std::size_t thread 
   return result;
 }
 
+// A kernel ends at 200; the thread asks every 10 from 6 on, for 2 each, and returns at `until`.
+TraceBuilder polled(std::int64_t until) {
+  TraceBuilder job(0, 1, 2);
+  job.kernel({0, 5, 10, 200});
+  for (std::int64_t at = 6; at + 2 <= until; at += 10) {
+    job.call(HostCallKind::kEventQuery, {at, at + 2});
+  }
+  return job.kernel({until + 3, until + 4, until + 13, until + 20, 1});
+}
+
 TEST(BuilderWaits, ReplaysMoveWithWhatTheyWaitFor) {
   expect_replays({
     // The call returned at 5, the copy ended at 50: the next launch does not care.
@@ -79,19 +89,72 @@ TEST(BuilderWaits, ReplaysMoveWithWhatTheyWaitFor) {
      TraceBuilder(0, 1, 3).kernel({0, 1, 10, 40}).record_event(2, 3, 0, 7).await_event(3, 4, 1, 7)
          .stream_sync(6, 45, 1).kernel({50, 51, 60, 70, 2}),
      {{10, 40}, {60, 70}}, {{0, 20, {{10, 60}, {80, 90}}}},
-     {{"program_waits_for_empty_streams", 0}}}});
-}
-
-// The copy ends at 50, its call returns at 60, the next launch is 5 later.
-// With a copy of 60: 70, 80, 85, and 10 of launch lag: 95.
-TEST(BuilderWaits, ABlockingCopyReturnsALagAfterItsEnd) {
-  TraceBuilder job;
-  job.copy({0, 60, 10, 50}).kernel({65, 67, 75, 80});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program), (std::vector{StepKind::kIteration, StepKind::kLaunchAndWait,
-                                         StepKind::kLaunch, StepKind::kEnd}));
-  EXPECT_EQ(replayed(program), (Spans{{10, 50}, {75, 80}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {95, 100}}));
+     {{"program_waits_for_empty_streams", 0}}},
+    // The copy ends at 50, its call returns at 60, the next launch is 5 later. With a copy of 60:
+    // 70, 80, 85, and 10 of launch lag: 95.
+    {"ABlockingCopyReturnsALagAfterItsEnd",
+     TraceBuilder().copy({0, 60, 10, 50}).kernel({65, 67, 75, 80}),
+     {{10, 50}, {75, 80}}, {{0, 20, {{10, 70}, {95, 100}}}}, {},
+     {{1, StepKind::kLaunchAndWait}, {2, StepKind::kLaunch}, {3, StepKind::kEnd}}},
+    // The call returns at 200 with the last part of the copy on its way, which ends at 216.
+    {"ACopyOfPageableMemoryBlocksThoughItEndsAfterItsCall",
+     TraceBuilder(0, 1, 2).copy({0, 200, 100, 216}).kernel({220, 222, 230, 240, 1}),
+     {{100, 216}, {230, 240}}, {{0, -100, {{100, 116}, {130, 140}}}}, {},
+     {{1, StepKind::kLaunchAndWait}}},
+    // 20 within the call are too short for staging: an asynchronous copy that began at once.
+    {"AShortCopyThatOutlastsItsCallIsAsynchronous",
+     TraceBuilder(0, 1, 2).copy({0, 30, 10, 40}).kernel({50, 52, 60, 70, 1}),
+     {}, {}, {}, {{1, StepKind::kLaunch}}},
+    {"AMemsetNeverWaits", TraceBuilder().memset({0, 60, 10, 50}), {}, {}, {},
+     {{1, StepKind::kLaunch}}},
+    // It returned at 15, the stream's kernel ended at 100: whatever the call did, it did not wait.
+    {"ACallThatReturnedBeforeItsStreamEndedIsHostTimeOnly",
+     TraceBuilder().kernel({0, 5, 10, 100}).stream_sync(12, 15), {}, {}, {},
+     {{2, StepKind::kPause}}},
+    {"AnEventSynchronisationWithinWhichNothingEndedIsHostTimeOnly",
+     TraceBuilder().kernel({0, 1, 10, 60}).call(HostCallKind::kEventSync, {70, 73}), {}, {}, {},
+     {{2, StepKind::kPause}}},
+    {"AFreeWaitsIfDeviceWorkEndedWithinIt",
+     TraceBuilder().kernel({0, 5, 10, 100}).call(HostCallKind::kFree, {12, 105}), {}, {}, {},
+     {{2, StepKind::kWaitDevice}}},
+    {"AFreeBehindTheDevicesWorkDoesNotWait",
+     TraceBuilder().kernel({0, 5, 10, 100}).call(HostCallKind::kFree, {110, 115}), {}, {}, {},
+     {{2, StepKind::kPause}}},
+    // The kernel ends 20 into a call of 1000: 977 and the usual 3 are the allocation's own. With a
+    // kernel of 100 more it ends 100 later; a kernel that ends at 12 is not waited for: a call of 2
+    // at 20, and 987 less the 3 of noticing.
+    {"WhatAnAllocationDoesItselfStaysWhateverItWaitedFor",
+     TraceBuilder().kernel({0, 5, 10, 40}).call(HostCallKind::kAlloc, {20, 1020})
+         .kernel({1030, 1032, 1040, 1050}),
+     {{10, 40}, {1040, 1050}},
+     {{0, 100, {{10, 140}, {1140, 1150}}}, {0, -28, {{10, 12}, {1019, 1029}}}}},
+    // Stream 2 waits for A on stream 0, which ends at 30, and for B on stream 1, which ends at 50,
+    // then an event is recorded there. The host waits for that until 55, 5 after B, and launches at
+    // 60 what runs from 70. With A 40 longer it ends at 70, the call at 75: 15 to the next
+    // operation, 90. With B 40 longer it ends at 90, the call at 95: 110.
+    {"AnEventRecordedBehindTwoWaitsStandsForBoth",
+     TraceBuilder(0, 1, 4).kernel({0, 1, 10, 30}).record_event(1, 2, 0, 7)
+         .kernel({2, 3, 12, 50, 1}).record_event(3, 4, 1, 8).await_event(4, 5, 2, 7)
+         .await_event(5, 6, 2, 8).record_event(6, 7, 2, 9)
+         .call(HostCallKind::kEventSync, {.start = 7, .end = 55, .event = 9})
+         .kernel({60, 61, 70, 80, 3}),
+     {{10, 30}, {12, 50}, {70, 80}},
+     {{0, 40, {{10, 70}, {12, 50}, {90, 100}}}, {1, 40, {{10, 30}, {12, 90}, {110, 120}}}}, {},
+     {{2, StepKind::kLaunch}, {3, StepKind::kWaitOp}, {4, StepKind::kWaitOp},
+      {5, StepKind::kLaunch}}},
+    // Thread 0 synchronises from 6 to 65 with what it had launched, which ended at 60. Thread 1
+    // launched at 20 what ran from 30 to 200: the synchronisation did not wait for that.
+    {"ADeviceSynchronisationDoesNotWaitForWhatIsLaunchedLater",
+     TraceBuilder(0, 2, 2).kernel({0, 1, 10, 60}).call(HostCallKind::kDeviceSync, {6, 65})
+         .kernel({20, 22, 30, 200, 1, 1}).kernel({70, 72, 80, 90}),
+     {{10, 60}, {30, 200}, {80, 90}}},
+    // The query from 206 to 208 is the first after the end: what follows at 211 moves with the
+    // kernel.
+    {"AThreadThatAsksUntilAKernelHasEndedWaitsForIt", polled(208), {{10, 200}, {221, 228}},
+     {{0, 50, {{10, 250}, {271, 278}}}}, {}, {{2, StepKind::kWaitOp}}},
+    // The last query ended at 158, the kernel at 200: the thread asked for something else.
+    {"QueriesThatEndBeforeAnythingDidAreHostTime", polled(158), {},
+     {{0, 50, {{10, 250}, {171, 178}}}}}});
 }
 
 // An asynchronous copy whose call was 60 long, so that it ended within it by chance: names say
@@ -132,42 +195,6 @@ TEST(BuilderWaits, ACopyThatBlocksTellsHowFarTheClocksAreApart) {
   EXPECT_EQ(replayed_with_longer(program, 0, 20)[1].start, replayed(program)[1].start + 20);
 }
 
-// The kernel ends 20 into a call of 1000: 977 and the usual 3 are the allocation's own. Without the
-// wait it takes as long, and with a kernel of 100 more it ends 100 later.
-TEST(BuilderWaits, WhatAnAllocationDoesItselfStaysWhateverItWaitedFor) {
-  TraceBuilder job;
-  job.kernel({0, 5, 10, 40})
-      .call(HostCallKind::kAlloc, {20, 1020})
-      .kernel({1030, 1032, 1040, 1050});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(replayed(program), (Spans{{10, 40}, {1040, 1050}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 100), (Spans{{10, 140}, {1140, 1150}}));
-  // From 12 on: a call of 2 at 20, and 987 less the 3 of noticing.
-  EXPECT_EQ(replayed_with_longer(program, 0, -28)[1].start, 1040 - 21);
-}
-
-TEST(BuilderWaits, AMemsetNeverWaits) {
-  TraceBuilder job;
-  job.memset({0, 60, 10, 50});
-  EXPECT_EQ(kinds(must_build(job.trace()))[1], StepKind::kLaunch);
-}
-
-// It returned at 15, the stream's kernel ended at 100: whatever the call did, it did not wait.
-TEST(BuilderWaits, ACallThatReturnedBeforeItsStreamEndedIsHostTimeOnly) {
-  TraceBuilder job;
-  job.kernel({0, 5, 10, 100}).stream_sync(12, 15);
-  EXPECT_EQ(kinds(must_build(job.trace()))[2], StepKind::kPause);
-}
-
-TEST(BuilderWaits, AFreeWaitsIfDeviceWorkEndedWithinIt) {
-  TraceBuilder waits;
-  waits.kernel({0, 5, 10, 100}).call(HostCallKind::kFree, {12, 105});
-  EXPECT_EQ(kinds(must_build(waits.trace()))[2], StepKind::kWaitDevice);
-  TraceBuilder does_not;
-  does_not.kernel({0, 5, 10, 100}).call(HostCallKind::kFree, {110, 115});
-  EXPECT_EQ(kinds(must_build(does_not.trace()))[2], StepKind::kPause);
-}
-
 // Both waits return 3 before the only kernel that is pending ends: the clocks are 3 apart. A wait
 // that returns 30 before it was for something else, and no clock is judged by it.
 TEST(BuilderWaits, AnEventWithoutANameMayStandForTheOnlyWorkThatIsPending) {
@@ -194,26 +221,6 @@ TEST(BuilderWaits, AnAllocationThatReturnsWhenTheDeviceIsDoneWaitedForIt) {
   };
   EXPECT_EQ(replayed_with_longer(with("cudaMalloc"), 0, 20), (Spans{{10, 120}, {165, 170}}));
   EXPECT_EQ(replayed_with_longer(with("cudaMallocAsync"), 0, 20), (Spans{{10, 120}, {145, 150}}));
-}
-
-// Stream 2 waits for A on stream 0, which ends at 30, and for B on stream 1, which ends at 50, then
-// an event is recorded there. The host waits for that until 55, 5 after B, and launches at 60 what
-// runs from 70. With A 40 longer it ends at 70, the call at 75: 15 to the next operation, 90. With
-// B 40 longer it ends at 90, the call at 95: 110.
-TEST(BuilderWaits, AnEventRecordedBehindTwoWaitsStandsForBoth) {
-  TraceBuilder job(0, 1, 4);
-  job.kernel({0, 1, 10, 30}).record_event(1, 2, 0, 7).kernel({2, 3, 12, 50, 1})
-      .record_event(3, 4, 1, 8).await_event(4, 5, 2, 7).await_event(5, 6, 2, 8)
-      .record_event(6, 7, 2, 9).call(HostCallKind::kEventSync, {.start = 7, .end = 55, .event = 9})
-      .kernel({60, 61, 70, 80, 3});
-  const program::Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program), (std::vector{StepKind::kIteration, StepKind::kLaunch,
-                                         StepKind::kLaunch, StepKind::kWaitOp,
-                                         StepKind::kWaitOp, StepKind::kLaunch,
-                                         StepKind::kEnd}));
-  EXPECT_EQ(replayed(program), (Spans{{10, 30}, {12, 50}, {70, 80}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 40), (Spans{{10, 70}, {12, 50}, {90, 100}}));
-  EXPECT_EQ(replayed_with_longer(program, 1, 40), (Spans{{10, 30}, {12, 90}, {110, 120}}));
 }
 
 // The host launches A on stream 1, which ends at 40, then waits until 45 with `wait`, then launches
@@ -245,45 +252,6 @@ TEST(BuilderWaits, TimeHeldByAFullLaunchQueueIsNotTheCallsOwn) {
   job.kernel({0, 100, 110, 120}).queue_full(5, 95);
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(microseconds(program.threads[0].steps[1].cost), 10);
-}
-
-TEST(BuilderWaits, AnEventSynchronisationWithinWhichNothingEndedIsHostTimeOnly) {
-  TraceBuilder job;
-  job.kernel({0, 1, 10, 60}).call(HostCallKind::kEventSync, {70, 73});
-  EXPECT_EQ(kinds(must_build(job.trace()))[2], StepKind::kPause);
-}
-
-// Thread 0 synchronises from 6 to 65 with what it had launched, which ended at 60. Thread 1
-// launched at 20 what ran from 30 to 200: the synchronisation did not wait for that.
-TEST(BuilderWaits, ADeviceSynchronisationDoesNotWaitForWhatIsLaunchedLater) {
-  TraceBuilder job(0, 2, 2);
-  job.kernel({0, 1, 10, 60}).call(HostCallKind::kDeviceSync, {6, 65})
-      .kernel({20, 22, 30, 200, 1, 1}).kernel({70, 72, 80, 90});
-  EXPECT_EQ(replayed(must_build(job.trace())), (Spans{{10, 60}, {30, 200}, {80, 90}}));
-}
-
-// A kernel ends at 200; the thread asks every 10 from 6 on, for 2 each, and returns at `until`.
-TraceBuilder polled(std::int64_t until) {
-  TraceBuilder job(0, 1, 2);
-  job.kernel({0, 5, 10, 200});
-  for (std::int64_t at = 6; at + 2 <= until; at += 10) {
-    job.call(HostCallKind::kEventQuery, {at, at + 2});
-  }
-  return job.kernel({until + 3, until + 4, until + 13, until + 20, 1});
-}
-
-// The query from 206 to 208 is the first after the end: what follows at 211 moves with the kernel.
-TEST(BuilderWaits, a_thread_that_asks_until_a_kernel_has_ended_waits_for_it) {
-  const program::Program program = must_build(polled(208).trace());
-  EXPECT_EQ(kinds(program)[2], StepKind::kWaitOp);
-  EXPECT_EQ(replayed(program), (Spans{{10, 200}, {221, 228}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 50), (Spans{{10, 250}, {271, 278}}));
-}
-
-// The last query ended at 158, the kernel at 200: the thread asked for something else.
-TEST(BuilderWaits, queries_that_end_before_anything_did_are_host_time) {
-  const program::Program program = must_build(polled(158).trace());
-  EXPECT_EQ(replayed_with_longer(program, 0, 50), (Spans{{10, 250}, {171, 178}}));
 }
 
 // Thread 0 launches until 5; thread 1 pauses from the beginning until 40 and launches until 45;

@@ -250,45 +250,25 @@ TEST(LaunchQueue, a_launch_held_by_work_from_before_the_window_keeps_its_own_cos
   }
 }
 
-// The call returns at 200 with the last part of the copy on its way, which ends at 216.
-TEST(BuilderWaits, a_copy_of_pageable_memory_blocks_though_it_ends_after_its_call) {
-  TraceBuilder job(0, 1, 2);
-  job.copy({0, 200, 100, 216}).kernel({220, 222, 230, 240, 1});
-  program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.threads[0].steps[1].kind, program::StepKind::kLaunchAndWait);
-  EXPECT_EQ(replayed(program), (Spans{{100, 216}, {230, 240}}));
-  program.ops[0].duration -= us(100);
-  EXPECT_EQ(replayed(program), (Spans{{100, 116}, {130, 140}}));
-}
-
-// 20 within the call are too short for staging: an asynchronous copy that began at once.
-TEST(BuilderWaits, a_short_copy_that_outlasts_its_call_is_asynchronous) {
-  TraceBuilder job(0, 1, 2);
-  job.copy({0, 30, 10, 40}).kernel({50, 52, 60, 70, 1});
-  EXPECT_EQ(must_build(job.trace()).threads[0].steps[1].kind, program::StepKind::kLaunch);
-}
-
-// Host times above 4.29 s, the longest that one step holds: replayed whole. Each test replays the
-// recording, then stretches an operation by 20: what waited for it is 20 later. Times in us.
+// Host times above 4.29 s, the longest that one step holds, are replayed whole.
 constexpr std::int64_t kFiveSeconds = 5'000'000;
 
-program::Program unclamped(const TraceBuilder& job) {
-  program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_spans_clamped"), 0U);
-  return program;
-}
-
-// The call returns 5 s after the kernel that it waited for; the other thread waits for the call.
-TEST(BuilderPauses, AWaitMayReturnLongAfterWhatItWaitedFor) {
-  const std::int64_t back = kFiveSeconds + 100;
-  TraceBuilder job(0, 2, 2);
-  job.kernel({0, 5, 10, 100}).call(HostCallKind::kDeviceSync, {6, back})
-      .kernel({back + 5, back + 7, back + 15, back + 25})
-      .kernel({back + 50, back + 52, back + 60, back + 70, 1, 1});
-  const program::Program program = unclamped(job);
-  EXPECT_EQ(replayed(program), (Spans{{10, 100}, {back + 15, back + 25}, {back + 60, back + 70}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 20),
-            (Spans{{10, 120}, {back + 35, back + 45}, {back + 80, back + 90}}));
+TEST(BuilderPauses, HostTimesAreTakenInFull) {
+  constexpr std::int64_t kBack = kFiveSeconds + 100;
+  expect_replays({
+    // The call returns 5 s after the kernel that it waited for; the other thread waits for it.
+    {"AWaitMayReturnLongAfterWhatItWaitedFor",
+     TraceBuilder(0, 2, 2).kernel({0, 5, 10, 100}).call(HostCallKind::kDeviceSync, {6, kBack})
+         .kernel({kBack + 5, kBack + 7, kBack + 15, kBack + 25})
+         .kernel({kBack + 50, kBack + 52, kBack + 60, kBack + 70, 1, 1}),
+     {{10, 100}, {kBack + 15, kBack + 25}, {kBack + 60, kBack + 70}},
+     {{0, 20, {{10, 120}, {kBack + 35, kBack + 45}, {kBack + 80, kBack + 90}}}},
+     {{"program_spans_clamped", 0}}},
+    // The first launch loads its module for 5 s.
+    {"ACallMayTakeLong",
+     TraceBuilder(0, 1, 2).kernel({0, kFiveSeconds, 10, 20})
+         .kernel({kFiveSeconds + 5, kFiveSeconds + 7, kFiveSeconds + 15, kFiveSeconds + 25, 1}),
+     {{10, 20}, {kFiveSeconds + 15, kFiveSeconds + 25}}, {}, {{"program_spans_clamped", 0}}}});
 }
 
 // Thread 1 goes on 10 s after thread 0's copy has returned at 105: 2 pauses, then the launch.
@@ -296,7 +276,8 @@ TEST(BuilderPauses, AThreadMayThinkLongAfterAHandOver) {
   const std::int64_t later = 2 * kFiveSeconds + 105;
   TraceBuilder job(0, 2, 2);
   job.copy({0, 105, 10, 100}).kernel({later, later + 2, later + 10, later + 20, 1, 1});
-  const program::Program program = unclamped(job);
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_spans_clamped"), 0U);
   const std::vector<program::Step>& steps = program.threads[1].steps;
   ASSERT_EQ(steps.size(), 3U);
   EXPECT_NE(program::hand_over(program, steps[0]), nullptr);
@@ -304,14 +285,6 @@ TEST(BuilderPauses, AThreadMayThinkLongAfterAHandOver) {
   EXPECT_EQ(program::hand_over(program, steps[2]), nullptr);
   EXPECT_EQ(replayed(program), (Spans{{10, 100}, {later + 10, later + 20}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 120}, {later + 30, later + 40}}));
-}
-
-// The first launch loads its module for 5 s.
-TEST(BuilderPauses, ACallMayTakeLong) {
-  TraceBuilder job(0, 1, 2);
-  job.kernel({0, kFiveSeconds, 10, 20})
-      .kernel({kFiveSeconds + 5, kFiveSeconds + 7, kFiveSeconds + 15, kFiveSeconds + 25, 1});
-  EXPECT_EQ(replayed(unclamped(job)), (Spans{{10, 20}, {kFiveSeconds + 15, kFiveSeconds + 25}}));
 }
 
 // What held each start and each wait, and the time that nothing explains. Times in us.

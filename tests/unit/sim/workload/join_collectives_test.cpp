@@ -1,7 +1,10 @@
 // Collectives of two or three ranks, joined or not. Times in us; every recording begins at 0.
 #include <gtest/gtest.h>
 
-#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/sim/workload/program_recorder.hpp"
 #include "traces/trace_origin.hpp"
@@ -41,11 +44,119 @@ TEST(JoinCollectives, ACollectiveLastsFromTheLastRanksStart) {
   EXPECT_EQ(runs[1].spans(), (Spans{{60, 100}}));
 }
 
-// Rank 1 ends 3 later than rank 0: its span from the meeting is 43.
-TEST(JoinCollectives, EachRankKeepsItsOwnEnd) {
-  const auto runs = run_once(ranks_of({{10, 100}, {60, 103}}));
-  EXPECT_EQ(runs[0].spans(), (Spans{{10, 100}}));
-  EXPECT_EQ(runs[1].spans(), (Spans{{60, 103}}));
+/// What ranks do, which collective each is in, numbered in order of ranks, and what is counted.
+struct Meeting {
+  std::string_view name;
+  std::vector<RankOf> ranks;
+  std::vector<int> joined;  ///< by rank; kApart: none
+  std::vector<std::pair<std::string_view, std::uint64_t>> counters{};
+  bool point_to_point = false;
+};
+constexpr int kApart = -1;
+
+void expect_meetings(const std::vector<Meeting>& rows) {
+  for (const Meeting& row : rows) {
+    SCOPED_TRACE(row.name);
+    const JobProgram job = ranks_of(row.ranks);
+    std::vector<int> joined;
+    std::vector<std::uint32_t> numbers;
+    for (const program::Program& rank : job.ranks) {
+      const std::uint32_t number = rank.ops[0].collective;
+      auto place = std::ranges::find(numbers, number);
+      if (number != program::kNoIndex && place == numbers.end()) {
+        numbers.push_back(number);
+        place = numbers.end() - 1;
+      }
+      joined.push_back(number == program::kNoIndex ? kApart
+                                                   : static_cast<int>(place - numbers.begin()));
+    }
+    EXPECT_EQ(joined, row.joined);
+    EXPECT_EQ(job.collectives.size(), numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const JoinedCollective& collective = job.collectives[numbers[i]];
+      EXPECT_EQ(collective.participants, std::ranges::count(joined, static_cast<int>(i)));
+      EXPECT_EQ(collective.point_to_point, row.point_to_point);
+    }
+    for (const auto& [name, number] : row.counters) EXPECT_EQ(count(job, name), number) << name;
+    const auto runs = run_once(job);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      EXPECT_EQ(runs[i].spans(), (Spans{{row.ranks[i].start, row.ranks[i].end}})) << i;
+    }
+  }
+}
+
+// All replay as recorded.
+TEST(JoinCollectives, RanksThatMayHaveMetDoSoAndNoOthers) {
+  const auto send_to = [](std::uint32_t rank) {
+    return CollectiveAs{.kind = CollectiveKind::kSend, .peers = {rank}};
+  };
+  const auto receive_from = [](std::uint32_t rank) {
+    return CollectiveAs{.kind = CollectiveKind::kRecv, .peers = {rank}};
+  };
+  const CollectiveAs first{.sequence = 1, .peers = {0, 1}}, second{.sequence = 1, .peers = {2, 3}};
+  const CollectiveAs unnamed{.group = ""};
+  const CollectiveAs exchange{.kind = CollectiveKind::kSendRecv, .peers = {0, 1, 2, 3}};
+  const CollectiveAs send{.kind = CollectiveKind::kSend, .peers = {0, 1, 2, 3}};
+  const CollectiveAs receive{.kind = CollectiveKind::kRecv, .peers = {0, 1, 2, 3}};
+  constexpr std::string_view kNotJoined = "program_collectives_not_joined";
+  expect_meetings({
+      // Rank 1 ends 3 later than rank 0: its span from the meeting is 43.
+      {"each rank keeps its own end", {{10, 100}, {60, 103}}, {0, 0}},
+      {"groups are not mixed", {{10, 100, {.group = "a"}}, {10, 100, {.group = "b"}}},
+       {kApart, kApart}},
+      {"kinds are not mixed", {{10, 100}, {10, 100, {.kind = CollectiveKind::kBroadcast}}},
+       {kApart, kApart}},
+      {"different sequences do not meet", {{10, 100, {.sequence = 7}}, {10, 100, {.sequence = 8}}},
+       {kApart, kApart}, {{kNotJoined, 2}}},
+      {"a send meets the receive of the other end",
+       {{10, 100, send_to(1)}, {60, 100, receive_from(0)}}, {0, 0}, {}, true},
+      {"two sends do not meet", {{10, 100, send_to(1)}, {60, 100, send_to(0)}}, {kApart, kApart}},
+      // Rank 0 ended at 30, rank 1 started at 90, 60 later: rank 0 did not wait for it.
+      {"a rank that ended long before the last start is left out",
+       {{10, 30, {.sequence = 1}}, {90, 120, {.sequence = 1}}, {80, 120, {.sequence = 1}}},
+       {kApart, 0, 0}, {{"program_collective_ranks_not_waiting", 1}}},
+      {"missing ranks of a group are counted on each rank",
+       {{10, 100, {.group_size = 3}}, {60, 100, {.group_size = 3}}}, {0, 0},
+       {{"program_collectives_missing_ranks", 2}}},
+      {"groups of one name are told by their ranks",
+       {{60, 100, first}, {10, 100, first}, {10, 100, second}, {60, 100, second}}, {0, 0, 1, 1}},
+      // Rank 1's record lacks the ranks of its group; rank 0's has them.
+      {"ranks of a group that one rank names are those of all",
+       {{60, 100, first}, {10, 100, {.sequence = 1}}}, {0, 0}},
+      // Ranks 0 and 1 end together, and ranks 2 and 3, 300 after them.
+      {"groups without names are those that end together",
+       {{10, 100, unnamed}, {60, 102, unnamed}, {10, 400, unnamed}, {60, 401, unnamed}},
+       {0, 0, 1, 1}},
+      // Two and two are 10 apart, and the pairs 15, 60 or 30: one group, two, or either.
+      {"pairs that are near are one group",
+       {{10, 100, unnamed}, {10, 110, unnamed}, {10, 125, unnamed}, {10, 135, unnamed}},
+       {0, 0, 0, 0}, {{kNotJoined, 0}}},
+      {"pairs that are far from each other are two",
+       {{10, 100, unnamed}, {10, 110, unnamed}, {10, 170, unnamed}, {10, 180, unnamed}},
+       {0, 0, 1, 1}, {{kNotJoined, 0}}},
+      {"ranks that may be one group or two meet nobody",
+       {{10, 100, unnamed}, {10, 110, unnamed}, {10, 140, unnamed}, {10, 150, unnamed}},
+       {kApart, kApart, kApart, kApart}, {{kNotJoined, 4}}},
+      // Of a group of two ranks, three end as one: who is in it cannot be told.
+      {"more ranks than a group has never meet",
+       {{10, 100, {.group_size = 2}}, {10, 100, {.group_size = 2}}, {10, 100, {.group_size = 2}}},
+       {kApart, kApart, kApart}, {{kNotJoined, 3}}},
+      {"exchanges without peers meet in pairs",
+       {{10, 100, exchange}, {60, 100, exchange}, {60, 900, exchange}, {10, 902, exchange}},
+       {0, 0, 1, 1}, {}, true},
+      {"sends without peers do not meet", {{10, 100, send}, {60, 100, send}}, {kApart, kApart}},
+      // Two send, two receive: one of each ends at 100, the others 40 later.
+      {"without peers opposite ends meet",
+       {{10, 100, send}, {60, 140, send}, {10, 100, receive}, {60, 140, receive}}, {0, 1, 0, 1}, {},
+       true},
+      // All four end within 10, as two pairs of one transfer would: who meets whom cannot be told.
+      {"transfers that may have met others meet nobody",
+       {{10, 100, send}, {60, 108, send}, {10, 101, receive}, {60, 109, receive}},
+       {kApart, kApart, kApart, kApart}, {{kNotJoined, 4}}},
+      // Rank 1 receives from rank 0, and in the same kernel sends to rank 2.
+      {"kernels that share an exchange are one meeting",
+       {{10, 100, send_to(1)}, {20, 100, {.kind = CollectiveKind::kSendRecv, .peers = {0, 2}}},
+        {60, 100, receive_from(1)}}, {0, 0, 0}}});
 }
 
 // The late rank comes 25 later: both end 25 later. Then it comes 20 earlier: both end earlier.
@@ -71,12 +182,6 @@ TEST(JoinCollectives, ACollectiveOfOneRankKeepsItsRecordedTime) {
   EXPECT_EQ(run_once(job)[0].spans(), (Spans{{10, 100}}));
 }
 
-TEST(JoinCollectives, GroupsAndKindsAreNotMixed) {
-  EXPECT_TRUE(ranks_of({{10, 100, {.group = "a"}}, {10, 100, {.group = "b"}}}).collectives.empty());
-  EXPECT_TRUE(ranks_of({{10, 100}, {10, 100, {.kind = CollectiveKind::kBroadcast}}})
-                  .collectives.empty());
-}
-
 // Sequences 7 and 8 on both ranks: 7 starts last at 60, 8 at 130.
 TEST(JoinCollectives, RecordedSequencesSayWhichOnesMeet) {
   TraceBuilder first = rank_with(0, from_to(10, 100), {.sequence = 7});
@@ -90,12 +195,6 @@ TEST(JoinCollectives, RecordedSequencesSayWhichOnesMeet) {
   EXPECT_EQ(run_once(job)[1].spans(), (Spans{{60, 100}, {120, 150}}));
 }
 
-TEST(JoinCollectives, DifferentSequencesDoNotMeet) {
-  const JobProgram job = ranks_of({{10, 100, {.sequence = 7}}, {10, 100, {.sequence = 8}}});
-  EXPECT_TRUE(job.collectives.empty());
-  EXPECT_EQ(count(job, "program_collectives_not_joined"), 2U);
-}
-
 // Rank 0 lacks the first of rank 1's two collectives; its only one, which ends at 1100, is the
 // second, though it is first in order.
 TEST(JoinCollectives, WithoutSequencesTheEndsSayWhichOnesMeet) {
@@ -106,14 +205,6 @@ TEST(JoinCollectives, WithoutSequencesTheEndsSayWhichOnesMeet) {
   EXPECT_EQ(job.ranks[1].ops[0].collective, program::kNoIndex);
   EXPECT_EQ(job.ranks[1].ops[1].collective, 0U);
   EXPECT_EQ(run_once(job)[0].spans(), (Spans{{1010, 1100}}));
-}
-
-TEST(JoinCollectives, ASendMeetsTheReceiveOfTheOtherEnd) {
-  const JobProgram job = ranks_of({{10, 100, {.kind = CollectiveKind::kSend, .peers = {1}}},
-                                   {60, 100, {.kind = CollectiveKind::kRecv, .peers = {0}}}});
-  ASSERT_EQ(job.collectives.size(), 1U);
-  EXPECT_TRUE(job.collectives[0].point_to_point);
-  EXPECT_EQ(run_once(job)[0].spans(), (Spans{{10, 100}}));
 }
 
 // The send lasts 5, the receive 10 after it: laid out, neither is a recording of waiting. A receive
@@ -142,32 +233,6 @@ TEST(JoinCollectives, ASendThatWasLaidOutDoesNotWaitForItsReceive) {
     EXPECT_EQ(runs[0].spans(), (Spans{{520, 525}}));
     EXPECT_EQ(runs[1].spans(), (Spans{{20 + late, 530}}));
   }
-}
-
-TEST(JoinCollectives, TwoSendsDoNotMeet) {
-  EXPECT_TRUE(ranks_of({{10, 100, {.kind = CollectiveKind::kSend, .peers = {1}}},
-                        {60, 100, {.kind = CollectiveKind::kSend, .peers = {0}}}})
-                  .collectives.empty());
-}
-
-// Rank 0 ended at 30, rank 1 started at 90, 60 later: rank 0 did not wait for it. Ranks 1 and 2
-// are left.
-TEST(JoinCollectives, ARankThatEndedLongBeforeTheLastStartIsLeftOut) {
-  const JobProgram job = ranks_of({{10, 30, {.sequence = 1}}, {90, 120, {.sequence = 1}},
-                                   {80, 120, {.sequence = 1}}});
-  ASSERT_EQ(job.collectives.size(), 1U);
-  EXPECT_EQ(job.collectives[0].participants, 2U);
-  EXPECT_EQ(count(job, "program_collective_ranks_not_waiting"), 1U);
-  const auto runs = run_once(job);
-  EXPECT_EQ(runs[0].spans(), (Spans{{10, 30}}));
-  EXPECT_EQ(runs[1].spans(), (Spans{{90, 120}}));
-  EXPECT_EQ(runs[2].spans(), (Spans{{80, 120}}));
-}
-
-TEST(JoinCollectives, MissingRanksOfAGroupAreCountedOnEachRank) {
-  const JobProgram job = ranks_of({{10, 100, {.group_size = 3}}, {60, 100, {.group_size = 3}}});
-  EXPECT_EQ(job.collectives.size(), 1U);
-  EXPECT_EQ(count(job, "program_collectives_missing_ranks"), 2U);
 }
 
 // Of a pipeline, whose group is the whole of it: each stage computes 100 and sends for 10.
@@ -235,7 +300,7 @@ TEST(JoinCollectives, PipelinesOfOurRecorderMeet) {
   }
 }
 
-// Two groups of one name: rank 0 is 25 late, and so is rank 1, which is in its group.
+// Rank 0 is 25 late, and so is rank 1, which is in its group.
 TEST(JoinCollectives, GroupsOfOneNameAreToldByTheirRanks) {
   const CollectiveAs first{.sequence = 1, .peers = {0, 1}};
   const CollectiveAs second{.sequence = 1, .peers = {2, 3}};
@@ -247,81 +312,6 @@ TEST(JoinCollectives, GroupsOfOneNameAreToldByTheirRanks) {
   EXPECT_EQ(runs[1].spans(), (Spans{{10, 125}}));
   EXPECT_EQ(runs[2].spans(), (Spans{{10, 100}}));
   EXPECT_EQ(runs[3].spans(), (Spans{{60, 100}}));
-}
-
-// Rank 1's record lacks the ranks of its group; rank 0's has them.
-TEST(JoinCollectives, RanksOfAGroupThatOneRankNamesAreThoseOfAll) {
-  const JobProgram job = ranks_of({{60, 100, {.sequence = 1, .peers = {0, 1}}},
-                                   {10, 100, {.sequence = 1}}});
-  EXPECT_EQ(job.collectives.size(), 1U);
-}
-
-// Nothing names a group: ranks 0 and 1 end together, and ranks 2 and 3, 300 after them.
-TEST(JoinCollectives, GroupsWithoutNamesAreThoseThatEndTogether) {
-  const JobProgram job = ranks_of({{10, 100, {.group = ""}}, {60, 102, {.group = ""}},
-                                   {10, 400, {.group = ""}}, {60, 401, {.group = ""}}});
-  ASSERT_EQ(job.collectives.size(), 2U);
-  EXPECT_EQ(job.collectives[0].participants, 2U);
-  EXPECT_EQ(job.ranks[0].ops[0].collective, job.ranks[1].ops[0].collective);
-}
-
-// Of a group of two ranks, three end as one: who is in it cannot be told.
-TEST(JoinCollectives, MoreRanksThanAGroupHasNeverMeet) {
-  const JobProgram job = ranks_of({{10, 100, {.group_size = 2}}, {10, 100, {.group_size = 2}},
-                                   {10, 100, {.group_size = 2}}});
-  EXPECT_TRUE(job.collectives.empty());
-  EXPECT_EQ(count(job, "program_collectives_not_joined"), 3U);
-}
-
-TEST(JoinCollectives, ExchangesWithoutPeersMeetInPairs) {
-  const CollectiveAs exchange{.kind = CollectiveKind::kSendRecv, .peers = {0, 1, 2, 3}};
-  const JobProgram job = ranks_of({{10, 100, exchange}, {60, 100, exchange}, {60, 900, exchange},
-                                   {10, 902, exchange}});
-  ASSERT_EQ(job.collectives.size(), 2U);
-  EXPECT_EQ(job.ranks[0].ops[0].collective, job.ranks[1].ops[0].collective);
-  EXPECT_EQ(job.ranks[2].ops[0].collective, job.ranks[3].ops[0].collective);
-}
-
-// Two send, two receive: one of each ends at 100, the others 40 later. A send never meets a send.
-TEST(JoinCollectives, WithoutPeersOnlyOppositeEndsMeet) {
-  const CollectiveAs send{.kind = CollectiveKind::kSend, .peers = {0, 1, 2, 3}};
-  const CollectiveAs receive{.kind = CollectiveKind::kRecv, .peers = {0, 1, 2, 3}};
-  EXPECT_TRUE(ranks_of({{10, 100, send}, {60, 100, send}}).collectives.empty());
-  const JobProgram job = ranks_of({{10, 100, send}, {60, 140, send}, {10, 100, receive},
-                                   {60, 140, receive}});
-  ASSERT_EQ(job.collectives.size(), 2U);
-  for (const JoinedCollective& joined : job.collectives) {
-    EXPECT_TRUE(joined.point_to_point);
-    EXPECT_EQ(joined.to, joined.from + 2);
-  }
-}
-
-// All four end within 10, as two pairs of one transfer would: who meets whom cannot be told.
-TEST(JoinCollectives, TransfersThatMayHaveMetOthersMeetNobody) {
-  const CollectiveAs send{.kind = CollectiveKind::kSend, .peers = {0, 1, 2, 3}};
-  const CollectiveAs receive{.kind = CollectiveKind::kRecv, .peers = {0, 1, 2, 3}};
-  const JobProgram job = ranks_of({{10, 100, send}, {60, 108, send}, {10, 101, receive},
-                                   {60, 109, receive}});
-  EXPECT_TRUE(job.collectives.empty());
-  EXPECT_EQ(count(job, "program_collectives_not_joined"), 4U);
-}
-
-/// How many collectives are made of four ranks that nothing names, which end at these.
-std::size_t collectives_of(const std::array<std::int64_t, 4>& ends, std::uint64_t unjoined) {
-  std::vector<TraceBuilder> ranks;
-  for (std::uint32_t rank = 0; rank < 4; ++rank) {
-    ranks.push_back(rank_with(rank, from_to(10, ends[rank]), {.group = ""}));
-  }
-  const JobProgram job = must_build_job(ranks);
-  EXPECT_EQ(count(job, "program_collectives_not_joined"), unjoined);
-  return job.collectives.size();
-}
-
-// Two and two are 10 apart, and the pairs 15, 60 or 30: one group, two, or either.
-TEST(JoinCollectives, RanksThatMayBeOneGroupOrTwoMeetNobody) {
-  EXPECT_EQ(collectives_of({100, 110, 125, 135}, 0), 1U);
-  EXPECT_EQ(collectives_of({100, 110, 170, 180}, 0), 2U);
-  EXPECT_EQ(collectives_of({100, 110, 140, 150}, 4), 0U);
 }
 
 // Tensor groups on stream 0, of ranks 0 and 1, and of 2 and 3, 300 later. On stream 1 all end at
@@ -384,15 +374,6 @@ TEST(JoinCollectives, ASendThatEndedBeforeItsReceiveIsBuffered) {
   EXPECT_EQ(run_once(job)[0].spans(), (Spans{{20, 30}}));
   job.ranks[0].threads[0].steps[1].think = short_us(10 + 300);
   EXPECT_EQ(run_once(job)[1].spans(), (Spans{{200, 330}}));
-}
-
-// Rank 1 receives from rank 0, and in the same kernel sends to rank 2: the three are one meeting.
-TEST(JoinCollectives, KernelsThatShareAnExchangeAreOneMeeting) {
-  const JobProgram job = ranks_of({{10, 100, {.kind = CollectiveKind::kSend, .peers = {1}}},
-                                   {20, 100, {.kind = CollectiveKind::kSendRecv, .peers = {0, 2}}},
-                                   {60, 100, {.kind = CollectiveKind::kRecv, .peers = {1}}}});
-  ASSERT_EQ(job.collectives.size(), 1U);
-  EXPECT_EQ(job.collectives[0].participants, 3U);
 }
 
 // Ranks 0 and 1 have numbers that do not meet, of 90 and 40; rank 2's 40 have none to meet.
