@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <variant>
 
 #include "sim/workload/what_if.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
@@ -39,72 +40,63 @@ program::Program device_bound() {
   return must_build(job.trace());
 }
 
-TEST(CausalityHostBound, Recorded) {
-  EXPECT_EQ(replayed(host_bound()), (Spans{{10, 30}, {110, 130}, {210, 230}}));
+/// A kernel that is longer.
+struct Longer {
+  std::size_t op;
+  std::int64_t by;
+};
+
+struct Row {
+  std::string_view name;
+  std::variant<Longer, const char*> change;  ///< or a text of --what-if
+  Spans spans;
+};
+
+void expect_changes(const program::Program& program, const std::vector<Row>& rows) {
+  for (const auto& [name, change, spans] : rows) {
+    SCOPED_TRACE(name);
+    const auto* longer = std::get_if<Longer>(&change);
+    EXPECT_EQ(longer != nullptr ? replayed_with_longer(program, longer->op, longer->by)
+                                : with(std::get<const char*>(change), program),
+              spans);
+  }
 }
 
-// 80 longer, the first kernel ends at 110, as the second would start.
-TEST(CausalityHostBound, AKernelThatIsLongerMovesNobodyUntilTheGapIsFull) {
-  EXPECT_EQ(replayed_with_longer(host_bound(), 0, 79), (Spans{{10, 109}, {110, 130}, {210, 230}}));
-  EXPECT_EQ(replayed_with_longer(host_bound(), 0, 80), (Spans{{10, 110}, {110, 130}, {210, 230}}));
-}
-
-// 180 longer, it ends at 210: the second runs until 230, and the third after it.
-TEST(CausalityHostBound, BeyondTheGapEveryKernelBehindMoves) {
-  EXPECT_EQ(replayed_with_longer(host_bound(), 0, 180), (Spans{{10, 210}, {210, 230}, {230, 250}}));
-}
-
-TEST(CausalityHostBound, FasterKernelsEndEarlierAndStartNoneEarlier) {
-  EXPECT_EQ(with("kernels=4", host_bound()), (Spans{{10, 15}, {110, 115}, {210, 215}}));
-}
-
-// Calls of 2 and pauses of 98 halve: launches at 0, 50 and 100.
-TEST(CausalityHostBound, AFasterHostMovesEveryLaunch) {
-  EXPECT_EQ(with("host=2", host_bound()), (Spans{{10, 30}, {60, 80}, {110, 130}}));
-}
-
-// The pause before the second launch is 98; without it, it comes at 2, and waits for the first
-// kernel's end at 30; the third comes at 102.
-TEST(CausalityHostBound, AnIdleGapOfTheHostThatIsRemovedMovesWhatFollowsIt) {
+TEST(Causality, WhereTheDeviceWaitsForTheHost) {
+  expect_changes(host_bound(), {
+      {"recorded", Longer{0, 0}, {{10, 30}, {110, 130}, {210, 230}}},
+      // 80 longer, the first kernel ends at 110, as the second would start.
+      {"a longer kernel in a gap moves nobody", Longer{0, 79}, {{10, 109}, {110, 130}, {210, 230}}},
+      {"nor as it fills the gap", Longer{0, 80}, {{10, 110}, {110, 130}, {210, 230}}},
+      // 180 longer, it ends at 210: the second runs until 230, and the third after it.
+      {"beyond the gap all move", Longer{0, 180}, {{10, 210}, {210, 230}, {230, 250}}},
+      {"faster kernels start none earlier", "kernels=4", {{10, 15}, {110, 115}, {210, 215}}},
+      // Calls of 2 and pauses of 98 halve: launches at 0, 50 and 100.
+      {"a faster host moves every launch", "host=2", {{10, 30}, {60, 80}, {110, 130}}},
+      // Pauses of 196, calls of 4.
+      {"a slower host moves every launch", "host=0.5", {{10, 30}, {210, 230}, {410, 430}}}});
+  // The pause before the second launch is 98; without it, it comes at 2, and waits for the first
+  // kernel's end at 30; the third comes at 102.
   program::Program program = host_bound();
   program.threads[0].steps[2].think = {};
   EXPECT_EQ(replayed(program), (Spans{{10, 30}, {30, 50}, {112, 132}}));
 }
 
-// The host slower by half: pauses of 196, calls of 4.
-TEST(CausalityHostBound, ASlowerHostMovesEveryLaunch) {
-  EXPECT_EQ(with("host=0.5", host_bound()), (Spans{{10, 30}, {210, 230}, {410, 430}}));
-}
-
-TEST(CausalityDeviceBound, Recorded) {
-  EXPECT_EQ(replayed(device_bound()), (Spans{{10, 60}, {62, 122}, {124, 164}}));
-}
-
-TEST(CausalityDeviceBound, EveryKernelBehindALongerOneMovesByAsMuch) {
-  EXPECT_EQ(replayed_with_longer(device_bound(), 0, 7), (Spans{{10, 67}, {69, 129}, {131, 171}}));
-  EXPECT_EQ(replayed_with_longer(device_bound(), 1, 7), (Spans{{10, 60}, {62, 129}, {131, 171}}));
-}
-
-// The kernels named gemm halve: 25 and 20. The other one starts 25 earlier, and lasts its 60.
-TEST(CausalityDeviceBound, AFasterClassMovesWhatIsBehindIt) {
-  const Spans expected{{10, 35}, {37, 97}, {99, 119}};
-  EXPECT_EQ(with("compute=2", device_bound()), expected);
-  EXPECT_EQ(with("kernel:gemm=2", device_bound()), expected);
-  EXPECT_EQ(with("memory=2", device_bound()), (Spans{{10, 60}, {62, 92}, {94, 134}}));
-}
-
-TEST(CausalityDeviceBound, AFasterHostMovesNothing) {
-  EXPECT_EQ(with("host=2", device_bound()), replayed(device_bound()));
-}
-
-// Launches at 0, 16 and 32 instead of 0, 4 and 8: still before the stream is free.
-TEST(CausalityDeviceBound, ASlowerHostMovesNothingWhileTheDeviceIsBusy) {
-  EXPECT_EQ(with("host=0.25", device_bound()), replayed(device_bound()));
-}
-
-// With pauses of 70, launches come at 0, 72 and 144. 10 later, at 82 and at 154, the kernels before
-// have ended (60 + 2, 142 + 2).
-TEST(CausalityDeviceBound, AHostThatIsSlowEnoughBindsTheDevice) {
+TEST(Causality, WhereTheHostRunsAhead) {
+  const Spans recorded{{10, 60}, {62, 122}, {124, 164}};
+  expect_changes(device_bound(), {
+      {"recorded", Longer{0, 0}, recorded},
+      {"all behind a longer kernel move as much", Longer{0, 7}, {{10, 67}, {69, 129}, {131, 171}}},
+      {"and none before it", Longer{1, 7}, {{10, 60}, {62, 129}, {131, 171}}},
+      // The kernels named gemm halve: 25 and 20. The other one starts 25 earlier, and lasts its 60.
+      {"a faster class moves what is behind it", "compute=2", {{10, 35}, {37, 97}, {99, 119}}},
+      {"so do faster names", "kernel:gemm=2", {{10, 35}, {37, 97}, {99, 119}}},
+      {"and the other class", "memory=2", {{10, 60}, {62, 92}, {94, 134}}},
+      {"a faster host moves nothing", "host=2", recorded},
+      // Launches at 0, 16 and 32 instead of 0, 4 and 8: still before the stream is free.
+      {"nor does a slower one while the device is busy", "host=0.25", recorded}});
+  // With pauses of 70, launches come at 0, 72 and 144. 10 later, at 82 and at 154, the kernels
+  // before have ended (60 + 2, 142 + 2).
   program::Program program = device_bound();
   for (std::size_t step : {2U, 3U}) program.threads[0].steps[step].think = short_us(70);
   EXPECT_EQ(replayed(program), (Spans{{10, 60}, {82, 142}, {154, 194}}));
@@ -119,33 +111,21 @@ TraceBuilder two_streams() {
   return job;
 }
 
-TEST(CausalityStreams, Recorded) {
-  EXPECT_EQ(replayed(must_build(two_streams().trace())),
-            (Spans{{10, 60}, {62, 122}, {63, 93}, {95, 115}, {140, 150}}));
-}
-
-// A longer by 5: its stream, the edge, the wait and what is launched after it.
-TEST(CausalityStreams, AnEdgeCarriesADelayToTheOtherStream) {
-  EXPECT_EQ(replayed_with_longer(must_build(two_streams().trace()), 0, 5),
-            (Spans{{10, 65}, {67, 127}, {68, 98}, {100, 120}, {145, 155}}));
-}
-
-// B longer by 5: the other stream does not care.
-TEST(CausalityStreams, WhatHasNoEdgeDoesNotMove) {
-  EXPECT_EQ(replayed_with_longer(must_build(two_streams().trace()), 1, 5),
-            (Spans{{10, 60}, {62, 127}, {63, 93}, {95, 115}, {145, 155}}));
-}
-
-// C longer by 500: D follows it; stream 0 and the host wait for neither.
-TEST(CausalityStreams, AWaitForOneStreamIgnoresTheOther) {
-  EXPECT_EQ(replayed_with_longer(must_build(two_streams().trace()), 2, 500),
-            (Spans{{10, 60}, {62, 122}, {63, 593}, {595, 615}, {140, 150}}));
-}
-
-// A of 25: B from 37 to 97, C from 38 to 68, D from 70 to 90, the wait until 102, E 13 later.
-TEST(CausalityStreams, AShorterKernelPullsEveryDependentForward) {
-  EXPECT_EQ(replayed_with_longer(must_build(two_streams().trace()), 0, -25),
-            (Spans{{10, 35}, {37, 97}, {38, 68}, {70, 90}, {115, 125}}));
+TEST(Causality, OfStreams) {
+  expect_changes(must_build(two_streams().trace()), {
+      {"recorded", Longer{0, 0}, {{10, 60}, {62, 122}, {63, 93}, {95, 115}, {140, 150}}},
+      // A: its stream, the edge, the wait and what is launched after it.
+      {"an edge carries a delay to the other stream", Longer{0, 5},
+       {{10, 65}, {67, 127}, {68, 98}, {100, 120}, {145, 155}}},
+      // B: the other stream does not care.
+      {"what has no edge does not move", Longer{1, 5},
+       {{10, 60}, {62, 127}, {63, 93}, {95, 115}, {145, 155}}},
+      // C: D follows it; stream 0 and the host wait for neither.
+      {"a wait for one stream ignores the other", Longer{2, 500},
+       {{10, 60}, {62, 122}, {63, 593}, {595, 615}, {140, 150}}},
+      // A of 25: B from 37 to 97, C from 38 to 68, D from 70 to 90, the wait until 102, E 13 later.
+      {"a shorter kernel pulls every dependent forward", Longer{0, -25},
+       {{10, 35}, {37, 97}, {38, 68}, {70, 90}, {115, 125}}}});
 }
 
 /// Two ranks: a kernel, a collective, a kernel. Rank 0 computes until 60, rank 1 until 100; the
@@ -176,53 +156,44 @@ std::vector<Spans> with(const std::string& change) {
   return replayed(job);
 }
 
-TEST(CausalityRanks, Recorded) {
-  EXPECT_EQ(replayed(must_build_job(two_ranks())),
-            (std::vector<Spans>{{{10, 60}, {62, 142}, {144, 164}},
-                                {{10, 100}, {102, 142}, {144, 164}}}));
-}
-
-// Rank 0 has 40 of slack: 40 longer moves its collective's start only.
-TEST(CausalityRanks, ARankWithinItsSlackMovesNobodyElse) {
+/// The spans of both ranks, whose kernel of `rank` is longer.
+std::vector<Spans> with_longer(std::size_t rank, std::int64_t by) {
   JobProgram job = must_build_job(two_ranks());
-  job.ranks[0].ops[0].duration += us(40);
-  EXPECT_EQ(replayed(job), (std::vector<Spans>{{{10, 100}, {102, 142}, {144, 164}},
-                                               {{10, 100}, {102, 142}, {144, 164}}}));
-  job.ranks[0].ops[0].duration += us(1);
-  EXPECT_EQ(replayed(job), (std::vector<Spans>{{{10, 101}, {103, 143}, {145, 165}},
-                                               {{10, 100}, {102, 143}, {145, 165}}}));
+  job.ranks[rank].ops[0].duration += us(by);
+  return replayed(job);
 }
 
-TEST(CausalityRanks, TheLateRanksDelayReachesTheOther) {
-  JobProgram job = must_build_job(two_ranks());
-  job.ranks[1].ops[0].duration += us(7);
-  EXPECT_EQ(replayed(job), (std::vector<Spans>{{{10, 60}, {62, 149}, {151, 171}},
-                                               {{10, 107}, {109, 149}, {151, 171}}}));
-}
-
-// Rank 1's kernels at double speed: 45 and 10. It arrives at 57, rank 0 at 62: 102.
-TEST(CausalityRanks, WithOneRankFasterTheOtherBinds) {
-  EXPECT_EQ(with("kernels@1=2"), (std::vector<Spans>{{{10, 60}, {62, 102}, {104, 124}},
-                                                     {{10, 55}, {57, 102}, {104, 114}}}));
-}
-
-// The link at half speed: 40 become 80, from the meeting at 102.
-TEST(CausalityRanks, ASlowerLinkLengthensWhatFollowsTheMeeting) {
-  EXPECT_EQ(with("link=0.5"), (std::vector<Spans>{{{10, 60}, {62, 182}, {184, 204}},
-                                                  {{10, 100}, {102, 182}, {184, 204}}}));
-}
-
-// One end of the link: rank 1's kernel ends later, rank 0's does not.
-TEST(CausalityRanks, OneRanksSlowerLinkIsItsOwn) {
-  EXPECT_EQ(with("link@1=0.5"), (std::vector<Spans>{{{10, 60}, {62, 142}, {144, 164}},
-                                                    {{10, 100}, {102, 182}, {184, 204}}}));
-}
-
-// A straggler of 1.5 is rank 1: 135 and 30.
-TEST(CausalityRanks, AStragglerHoldsTheOther) {
-  EXPECT_EQ(replayed(must_build_job(two_ranks()), {{}, {.slowdown = 1.5}}),
-            (std::vector<Spans>{{{10, 60}, {62, 187}, {189, 209}},
-                                {{10, 145}, {147, 187}, {189, 219}}}));
+TEST(Causality, OfRanks) {
+  struct OfRanks {
+    std::string_view name;
+    std::vector<Spans> found;
+    Spans rank0, rank1;
+  };
+  for (const auto& [name, found, rank0, rank1] : {
+           OfRanks{"recorded", with_longer(0, 0),
+                   {{10, 60}, {62, 142}, {144, 164}}, {{10, 100}, {102, 142}, {144, 164}}},
+           // Rank 0 has 40 of slack: 40 longer moves its collective's start only.
+           {"a rank within its slack moves nobody else", with_longer(0, 40),
+            {{10, 100}, {102, 142}, {144, 164}}, {{10, 100}, {102, 142}, {144, 164}}},
+           {"beyond it, it moves the other", with_longer(0, 41),
+            {{10, 101}, {103, 143}, {145, 165}}, {{10, 100}, {102, 143}, {145, 165}}},
+           {"the late rank's delay reaches the other", with_longer(1, 7),
+            {{10, 60}, {62, 149}, {151, 171}}, {{10, 107}, {109, 149}, {151, 171}}},
+           // Rank 1's kernels at double speed: 45 and 10. It arrives at 57, rank 0 at 62: 102.
+           {"with one rank faster the other binds", with("kernels@1=2"),
+            {{10, 60}, {62, 102}, {104, 124}}, {{10, 55}, {57, 102}, {104, 114}}},
+           // The link at half speed: 40 become 80, from the meeting at 102.
+           {"a slower link lengthens what follows the meeting", with("link=0.5"),
+            {{10, 60}, {62, 182}, {184, 204}}, {{10, 100}, {102, 182}, {184, 204}}},
+           // One end of the link: rank 1's kernel ends later, rank 0's does not.
+           {"one rank's slower link is its own", with("link@1=0.5"),
+            {{10, 60}, {62, 142}, {144, 164}}, {{10, 100}, {102, 182}, {184, 204}}},
+           // A straggler of 1.5 is rank 1: 135 and 30.
+           {"a straggler holds the other",
+            replayed(must_build_job(two_ranks()), {{}, {.slowdown = 1.5}}),
+            {{10, 60}, {62, 187}, {189, 209}}, {{10, 145}, {147, 187}, {189, 219}}}}) {
+    EXPECT_EQ(found, (std::vector<Spans>{rank0, rank1})) << name;
+  }
 }
 
 }  // namespace

@@ -435,56 +435,41 @@ JobProgram must_build_process(const traces::RankTrace& process, Window window = 
 
 constexpr int kJobs = 30;
 
-/// Calls `check` with jobs of a maker of this name, and with the program of each one's recording.
-template <class Check>
-void with_jobs(const std::string& maker_name, Names names, std::int64_t ahead, Check check) {
-  Maker maker(maker_name);
+/// Gives `test` each of kJobs jobs.
+template <class Test>
+void for_each_job(const char* name, Names names, const Test& test, std::uint32_t gpus = 1) {
+  Maker maker(name, gpus);
   for (int i = 0; i < kJobs; ++i) {
     SCOPED_TRACE("job " + std::to_string(i));
-    const Job job = maker.job(names);
-    check(job, must_build(sorted(recorded(job, names, ahead))));
+    test(maker.job(names));
   }
-}
-
-TEST(Dependencies, OfRecordedEventsStreamsAndGraphsAreThoseOfTheJob) {
-  with_jobs("recorded", Names::kRecorded, 0, [](const Job& job, const auto& program) {
-    EXPECT_EQ(waits_of(program), job.run().waits);
-    EXPECT_EQ(edges_of(program), edges_of(job));
-    EXPECT_EQ(program.counters.count(kUnexplainedDelays.name), 0U);
-  });
-}
-
-TEST(Dependencies, AKernelTwiceAsLongMovesExactlyWhatDependsOnIt) {
-  with_jobs("longer", Names::kRecorded, 0, [](const Job& job, const auto& program) {
-    const Spans before = job.run().ops;
-    expect_near(workload::replayed(program), before, 0);
-    for (std::size_t op = 0; op < before.size(); op += 5) {
-      SCOPED_TRACE("longer " + std::to_string(op));
-      const std::int64_t length = before[op].end - before[op].start;
-      expect_near(replayed_with_longer(program, op, length), job.run(op, length).ops, 0);
-    }
-  });
 }
 
 // Of two streams, the other one is the one waited for: no call has to name it.
 TEST(Dependencies, OfEventsAndWaitsWithoutStreamsAreInferred) {
-  with_jobs("unnamed", Names::kLeftOut, 0, [](const Job& job, const auto& program) {
+  for_each_job("unnamed", Names::kLeftOut, [](const Job& job) {
+    const program::Program program = must_build(sorted(recorded(job, Names::kLeftOut, 0)));
     expect_near(workload::replayed(program), job.run().ops, 0);
     EXPECT_EQ(edges_of(program), edges_of(job));
     EXPECT_EQ(program.counters.count(kUnexplainedDelays.name), 0U);
   });
 }
 
-// Clocks of host and device differ: the same waits and edges, and what moves does so by what it
-// should, but for the offset at each of a chain of waits.
+// Clocks of host and device agree or differ: the same waits and edges, and what moves does so by
+// what it should, but for the offset at each of a chain of waits.
 class DependenciesByOffset : public testing::TestWithParam<int> {};
 
 TEST_P(DependenciesByOffset, AreThoseOfTheJob) {
-  with_jobs("clocks apart", Names::kRecorded, GetParam(), [](const Job& job, const auto& program) {
+  for_each_job("clocks apart", Names::kRecorded, [](const Job& job) {
+    const program::Program program =
+        must_build(sorted(recorded(job, Names::kRecorded, GetParam())));
     const Done done = job.run();
     EXPECT_EQ(waits_of(program), done.waits);
     EXPECT_EQ(edges_of(program), edges_of(job));
     expect_near(workload::replayed(program), done.ops, 0);
+    if (GetParam() == 0) {
+      EXPECT_EQ(program.counters.count(kUnexplainedDelays.name), 0U);
+    }
     const std::int64_t off = std::abs(GetParam()) * (1 + std::ssize(done.waits));
     for (std::size_t op = 0; op < done.ops.size(); op += 5) {
       SCOPED_TRACE("longer " + std::to_string(op));
@@ -493,15 +478,14 @@ TEST_P(DependenciesByOffset, AreThoseOfTheJob) {
   });
 }
 
+INSTANTIATE_TEST_SUITE_P(Microseconds, DependenciesByOffset, testing::Values(-10, -3, 0, 3, 10));
+
 // One thread drives both, in one order: what waits for the one holds what is launched on the other.
 TEST(Dependencies, OfAHostWithTwoGpusAreThoseOfTheJob) {
-  Maker maker("two GPUs", 2);
   std::size_t moved_elsewhere = 0;
-  for (int i = 0; i < kJobs; ++i) {
-    SCOPED_TRACE("job " + std::to_string(i));
-    const Job job = maker.job(Names::kRecorded);
+  for_each_job("two GPUs", Names::kRecorded, [&](const Job& job) {
     const JobProgram program = must_build_process(sorted(recorded(job, Names::kRecorded, 0)));
-    if (program.ranks.size() < 2) continue;
+    if (program.ranks.size() < 2) return;
     const Spans before = job.run().ops;
     expect_near(replayed_by_name(program), before, 0);
     for (std::size_t op = 0; op < before.size(); op += 5) {
@@ -511,7 +495,7 @@ TEST(Dependencies, OfAHostWithTwoGpusAreThoseOfTheJob) {
       expect_near(replayed_by_name(program, op, 1000), after, kGap);
       moved_elsewhere += after.back().end - before.back().end >= 500 ? 1 : 0;
     }
-  }
+  }, 2);
   EXPECT_GT(moved_elsewhere, 100U);
 }
 
@@ -573,13 +557,9 @@ TEST(Dependencies, OfTwoThreadsAreThoseOfEach) {
 // A profiler's fault: one kernel 5 s before its launch. It is dropped and counted; the others are
 // where they were.
 TEST(Dependencies, OfAJobWithAnImpossibleStartAreThoseOfTheOthers) {
-  Maker maker("impossible");
-  for (int i = 0; i < kJobs; ++i) {
-    SCOPED_TRACE("job " + std::to_string(i));
-    const Job job = maker.job(Names::kRecorded);
+  for_each_job("impossible", Names::kRecorded, [](const Job& job) {
     traces::RankTrace trace = recorded(job, Names::kRecorded, 0);
-    const std::size_t wrong = trace.device_ops.size() - 1;
-    trace.device_ops[wrong].start -= std::chrono::seconds(5);
+    trace.device_ops.back().start -= std::chrono::seconds(5);
     trace = sorted(std::move(trace));
     traces::drop_impossible_ops(trace);
     EXPECT_EQ(trace.counters.count("join_device_ops_before_launch_dropped"), 1U);
@@ -588,10 +568,8 @@ TEST(Dependencies, OfAJobWithAnImpossibleStartAreThoseOfTheOthers) {
     JobProgram alone;
     alone.ranks.push_back(must_build(trace));
     expect_near(replayed_by_name(alone), expected, 0);
-  }
+  });
 }
-
-INSTANTIATE_TEST_SUITE_P(Microseconds, DependenciesByOffset, testing::Values(-10, -3, 3, 10));
 
 }  // namespace
 }  // namespace bubblesim::workload
