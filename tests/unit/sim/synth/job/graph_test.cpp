@@ -132,33 +132,29 @@ TEST(GraphPipeline, ShippedModelsRunByNamesOfBranches) {
   }
 }
 
-std::string fault_of(std::vector<GraphStageSpec> stages) {
-  const auto plan = plan_job(two_branches(std::move(stages)));
-  return plan ? "none" : plan.error().front().text();
-}
-
 TEST(GraphPipeline, FaultsOfStages) {
   auto stages = branches();
   stages[4].after = {1};
-  EXPECT_THAT(fault_of(stages), HasSubstr("/stages/4/after: stage 4 reads layer 15, which is in "
-                                          "stage 3; expected 3 in \"after\""));
+  EXPECT_THAT(fault_of(two_branches(stages)),
+              HasSubstr("/stages/4/after: stage 4 reads layer 15, which is in stage 3; expected 3 "
+                        "in \"after\""));
   stages = branches();
   stages[3].first = 13;
-  EXPECT_THAT(fault_of(stages), HasSubstr("layers 12 to 12 are in no stage"));
+  EXPECT_THAT(fault_of(two_branches(stages)), HasSubstr("layers 12 to 12 are in no stage"));
   stages = branches();
   stages[3].first = 11;
-  EXPECT_THAT(fault_of(stages), HasSubstr("layer 11 is in two stages"));
+  EXPECT_THAT(fault_of(two_branches(stages)), HasSubstr("layer 11 is in two stages"));
   stages = branches();
   stages[4].last = 20;
-  EXPECT_THAT(fault_of(stages), HasSubstr("the model has 18"));
+  EXPECT_THAT(fault_of(two_branches(stages)), HasSubstr("the model has 18"));
   stages = branches();
   stages[0].after = {4};
-  EXPECT_THAT(fault_of(stages), HasSubstr("cycle"));
+  EXPECT_THAT(fault_of(two_branches(stages)), HasSubstr("cycle"));
   stages = branches(3);
-  EXPECT_THAT(fault_of(stages), HasSubstr("nearest: 6 or 9"));
+  EXPECT_THAT(fault_of(two_branches(stages)), HasSubstr("nearest: 6 or 9"));
   stages = branches();
   stages[0] = {0, 0, {"dens/0"}, {}, 1};
-  EXPECT_THAT(fault_of(stages), HasSubstr("did you mean \"dense/0\"?"));
+  EXPECT_THAT(fault_of(two_branches(stages)), HasSubstr("did you mean \"dense/0\"?"));
 }
 
 // An embedding, 4 blocks and an output layer: 0 to 5, each of which reads the one before.
@@ -171,18 +167,13 @@ JobRequest decoder(std::vector<GraphStageSpec> stages) {
   return request;
 }
 
-std::string fault_of_decoder(std::vector<GraphStageSpec> stages) {
-  const auto plan = plan_job(decoder(std::move(stages)));
-  return plan ? "none" : plan.error().front().text();
-}
-
 TEST(GraphPipeline, StagesOfAModelInARowFollowItsLayers) {
-  EXPECT_THAT(fault_of_decoder({stage(0, 3, {}), stage(3, 6, {})}),
+  EXPECT_THAT(fault_of(decoder({stage(0, 3, {}), stage(3, 6, {})})),
               HasSubstr("/stages/1/after: stage 1 reads layer 2, which is in stage 0; expected 0 "
                         "in \"after\", or a stage that comes after it"));
-  EXPECT_THAT(fault_of_decoder({stage(0, 3, {1}), stage(3, 6, {})}),
+  EXPECT_THAT(fault_of(decoder({stage(0, 3, {1}), stage(3, 6, {})})),
               HasSubstr("/stages/1/after: stage 1 reads layer 2, which is in stage 0"));
-  EXPECT_THAT(fault_of_decoder({stage(0, 2, {}), stage(2, 4, {0}), stage(4, 6, {0})}),
+  EXPECT_THAT(fault_of(decoder({stage(0, 2, {}), stage(2, 4, {0}), stage(4, 6, {0})})),
               HasSubstr("/stages/2/after: stage 2 reads layer 3, which is in stage 1"));
   const ParallelPlan plan = plan_of(decoder({stage(0, 3, {}), stage(3, 6, {0})}));
   EXPECT_EQ(plan.stages[0].sent_bytes, std::vector<double>{4 * 256 * 1024 * 2});

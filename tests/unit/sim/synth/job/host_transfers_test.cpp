@@ -16,8 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr double kHostElements = 8 * (4096.0 * 4096 + 4096) + 4096 + 1;
-
 JobRequest host_job(const HostPlan& host) {
   JobRequest request = tiny_job();
   request.plan.host = host;
@@ -57,9 +55,9 @@ TEST(HostTransfers, ACheckpointStallsByWhatThePassesDoNotHide) {
     const ParallelPlan plan =
         plan_of(host_job({.bandwidth = BytesPerSecond{rate}, .checkpoint_every = 1}));
     const SynthesisedJob job = synthesise(plan);
-    ASSERT_EQ(checkpoint_bytes(plan, 0), 12 * kHostElements);
+    ASSERT_EQ(checkpoint_bytes(plan, 0), 12 * kElements);
     ASSERT_EQ(copies(job), 20U);
-    const double copied = 20 * copy_seconds(12 * kHostElements / 20, rate);
+    const double copied = 20 * copy_seconds(12 * kElements / 20, rate);
     const double passes = pass_seconds(plan);
     EXPECT_NEAR(seconds(plan, job),
                 std::max(passes, copied) + optimizer_seconds(job.program.ranks[0]),
@@ -69,10 +67,9 @@ TEST(HostTransfers, ACheckpointStallsByWhatThePassesDoNotHide) {
 }
 
 TEST(HostTransfers, ReplicasWriteAPartOfACheckpointEach) {
-  JobRequest request = host_job({.bandwidth = BytesPerSecond{1e10}, .checkpoint_every = 1});
-  request.plan.data = 4;
-  set_micro_batches(request, 1);
-  EXPECT_EQ(checkpoint_bytes(plan_of(request), 0), 3 * kHostElements);
+  JobRequest request = replicated(4);
+  request.plan.host = {.bandwidth = BytesPerSecond{1e10}, .checkpoint_every = 1};
+  EXPECT_EQ(checkpoint_bytes(plan_of(request), 0), 3 * kElements);
 }
 
 TEST(HostTransfers, ACheckpointIsWrittenInOneOfSoManyIterations) {
@@ -83,11 +80,8 @@ TEST(HostTransfers, ACheckpointIsWrittenInOneOfSoManyIterations) {
 }
 
 JobRequest checkpointed_pipeline(const std::string& schedule, std::uint32_t every) {
-  JobRequest request = tiny_job(16);
-  request.plan.schedule = schedule;
-  request.plan.pipeline = 4;
+  JobRequest request = pipelined(4, schedule, 8, 16);
   if (schedule == "interleaved") request.plan.chunks = 2;
-  set_micro_batches(request, 8);
   request.plan.host = {.bandwidth = BytesPerSecond{2e9}, .checkpoint_every = every};
   return request;
 }
@@ -185,8 +179,8 @@ TEST(HostTransfers, WhatGoesOutSharesTheLink) {
     return seconds(plan, job) - optimizer_seconds(job.program.ranks[0]);
   };
   const double both = passes({.activations = 1, .checkpoint_every = 1});
-  EXPECT_GT(both, passes({.activations = 1}) + 0.4 * 12 * kHostElements / rate);
-  EXPECT_LT(both, passes({.activations = 1}) + 12 * kHostElements / rate + 20 * 1.5e-6);
+  EXPECT_GT(both, passes({.activations = 1}) + 0.4 * 12 * kElements / rate);
+  EXPECT_LT(both, passes({.activations = 1}) + 12 * kElements / rate + 20 * 1.5e-6);
 }
 
 // Gradients out, the update, parameters in: 2 bytes a parameter each way, a billion a second.
@@ -196,7 +190,7 @@ TEST(HostTransfers, AnOptimiserOnTheHostTakesBothTransfersAndItsUpdate) {
   const SynthesisedJob job = synthesise(plan);
   EXPECT_EQ(optimizer_seconds(job.program.ranks[0]), 0);
   EXPECT_NEAR(seconds(plan, job),
-              pass_seconds(plan) + 2 * copy_seconds(2 * kHostElements, 1e10) + kHostElements / 1e9,
+              pass_seconds(plan) + 2 * copy_seconds(2 * kElements, 1e10) + kElements / 1e9,
               2e-3 * seconds(plan, job));
   EXPECT_EQ(static_memory(plan, 0).optimizer, 0);
 }
@@ -204,9 +198,7 @@ TEST(HostTransfers, AnOptimiserOnTheHostTakesBothTransfersAndItsUpdate) {
 // 1F1B on 4 ranks: the first holds 4 micro-batches. With three quarters of them on the host a
 // quarter stays, and twice two layers' three quarters are on their way.
 TEST(HostTransfers, MemoryHasWhatStaysAndWhatIsUnderWay) {
-  JobRequest request = tiny_job(16);
-  request.plan.pipeline = 4;
-  set_micro_batches(request, 8);
+  JobRequest request = pipelined(4, "1f1b", 8, 16);
   const MemoryNeed all = memory_need(plan_of(request), 0);
   request.plan.host = {.bandwidth = BytesPerSecond{1e10}, .activations = 0.75};
   const ParallelPlan plan = plan_of(request);
@@ -220,19 +212,14 @@ TEST(HostTransfers, MemoryHasWhatStaysAndWhatIsUnderWay) {
   EXPECT_LT(kept.total(), all.total());
 }
 
-std::string host_fault(JobRequest request) {
-  const auto plan = plan_job(std::move(request));
-  return plan ? "none" : plan.error().front().text();
-}
-
 TEST(HostTransfers, WhatMakesNoSenseIsRefused) {
-  EXPECT_THAT(host_fault(host_job({.activations = 1})),
+  EXPECT_THAT(fault_of(host_job({.activations = 1})),
               HasSubstr("/host: plain does not say its host's bandwidth"));
-  EXPECT_THAT(host_fault(host_job({.bandwidth = BytesPerSecond{1e9}, .optimizer_per_s = 1e9,
+  EXPECT_THAT(fault_of(host_job({.bandwidth = BytesPerSecond{1e9}, .optimizer_per_s = 1e9,
                                    .checkpoint_every = 1})),
               HasSubstr("/host/checkpoint_every: the host has"));
   const HostPlan far{.bandwidth = BytesPerSecond{1e9}, .activations = 0.5, .ahead = 11};
-  EXPECT_THAT(host_fault(host_job(far)),
+  EXPECT_THAT(fault_of(host_job(far)),
               HasSubstr("/host/ahead: found 11; expected at most 10, the layers of the longest"));
 }
 

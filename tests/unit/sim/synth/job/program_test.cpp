@@ -15,9 +15,6 @@ namespace {
 
 using traces::CollectiveKind;
 
-// Parameters of 8 linear layers and an output layer of one column.
-constexpr double kElements = 8 * (4096.0 * 4096 + 4096) + 4096 + 1;
-
 std::vector<std::string> names(const program::Program& program) {
   std::vector<std::string> out;
   for (const program::Op& op : program.ops) out.emplace_back(program.names[op.name]);
@@ -82,10 +79,8 @@ TEST(Program, IsTheSameEachTime) {
 
 // Receives of the first stage's gradients, and how many of them wait for one of its kernels.
 std::pair<std::size_t, std::size_t> receives_behind_kernels(Receives receives) {
-  JobRequest request = tiny_job();
-  request.plan.pipeline = 2;
+  JobRequest request = pipelined(2, "1f1b", 4);
   request.plan.receives = receives;
-  set_micro_batches(request, 4);
   const SynthesisedJob job = synthesise(plan_of(request));
   const program::Program& rank = job.program.ranks[0];
   std::pair<std::size_t, std::size_t> out;
@@ -105,46 +100,35 @@ TEST(Program, ReceivesComeInTurnUnlessTheyArePostedAhead) {
   EXPECT_EQ(receives_behind_kernels(Receives::kAhead), std::pair(4UL, 0UL));
 }
 
+double volume(const JobRequest& request, CollectiveKind kind) {
+  return bytes_of_kind(synthesise(plan_of(request)), kind);
+}
+
 TEST(Volume, DataParallelReducesEachGradientOnce) {
-  JobRequest request = tiny_job();
-  request.plan.data = 8;
-  set_micro_batches(request, 3);
-  EXPECT_EQ(bytes_of_kind(synthesise(plan_of(request)), CollectiveKind::kAllReduce), 2 * kElements);
+  EXPECT_EQ(volume(replicated(8, 3), CollectiveKind::kAllReduce), 2 * kElements);
 }
 
 // A ring all-reduce moves an array twice, a gather or scatter once: 2 against 3.
 TEST(Volume, ParametersInShardsCostHalfAsMuchAgain) {
-  JobRequest request = tiny_job();
-  request.plan.data = 8;
-  set_micro_batches(request, 1);
-  request.plan.sharding = Sharding::kParameters;
-  const SynthesisedJob job = synthesise(plan_of(request));
-  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kAllGather), 2 * 2 * kElements);
-  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), 2 * kElements);
+  const JobRequest request = replicated(8, 1, Sharding::kParameters);
+  EXPECT_EQ(volume(request, CollectiveKind::kAllGather), 2 * 2 * kElements);
+  EXPECT_EQ(volume(request, CollectiveKind::kReduceScatter), 2 * kElements);
 }
 
 TEST(Volume, OptimiserShardsCostNoMoreThanCopies) {
   for (const Sharding sharding : {Sharding::kOptimizer, Sharding::kGradients}) {
     for (const GradientSync sync : {GradientSync::kOverlapped, GradientSync::kAfterBackward}) {
-      JobRequest request = tiny_job();
-      request.plan.data = 8;
-      set_micro_batches(request, 1);
-      request.plan.sharding = sharding;
+      JobRequest request = replicated(8, 1, sharding);
       request.plan.gradients.sync = sync;
-      const SynthesisedJob job = synthesise(plan_of(request));
-      EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kAllGather), 2 * kElements);
-      EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), 2 * kElements);
+      EXPECT_EQ(volume(request, CollectiveKind::kAllGather), 2 * kElements);
+      EXPECT_EQ(volume(request, CollectiveKind::kReduceScatter), 2 * kElements);
     }
   }
 }
 
 TEST(Volume, GradientShardsScatterAfterEachMicroBatch) {
-  JobRequest request = tiny_job();
-  request.plan.data = 8;
-  set_micro_batches(request, 3);
-  request.plan.sharding = Sharding::kGradients;
-  const SynthesisedJob job = synthesise(plan_of(request));
-  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), 3 * 2 * kElements);
+  EXPECT_EQ(volume(replicated(8, 3, Sharding::kGradients), CollectiveKind::kReduceScatter),
+            3 * 2 * kElements);
 }
 
 // 1F1B has one run of backward passes a stage. Two chunks a rank take turns, a run of as many
@@ -152,27 +136,19 @@ TEST(Volume, GradientShardsScatterAfterEachMicroBatch) {
 TEST(Volume, GradientShardsOfAPipelineScatterAfterEachRunOfAStage) {
   for (const auto& [schedule, chunks, runs] :
        {std::tuple{"1f1b", 1U, 1}, std::tuple{"interleaved", 2U, 2}}) {
-    JobRequest request = tiny_job();
+    JobRequest request = replicated(8, 4, Sharding::kGradients);
     request.plan.pipeline = 2;
-    request.plan.data = 8;
     request.plan.schedule = schedule;
     request.plan.chunks = chunks;
-    set_micro_batches(request, 4);
-    request.plan.sharding = Sharding::kGradients;
-    const SynthesisedJob job = synthesise(plan_of(request));
-    EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), runs * 2 * kElements) << schedule;
+    EXPECT_EQ(volume(request, CollectiveKind::kReduceScatter), runs * 2 * kElements) << schedule;
   }
 }
 
+// Two pairs of ranks; each exchanges its two stages, so each parameter once.
 TEST(Volume, TwoCopiesOfTheModelAddUpTheirGradients) {
   for (const char* schedule : {"dualpipe", "chimera"}) {
-    JobRequest request = tiny_job();
-    request.plan.pipeline = 4;
-    request.plan.schedule = schedule;
-    set_micro_batches(request, 8);
-    const SynthesisedJob job = synthesise(plan_of(request));
-    // Two pairs of ranks; each exchanges its two stages, so each parameter once.
-    EXPECT_NEAR(bytes_of_kind(job, CollectiveKind::kAllReduce), 2 * kElements, 8) << schedule;
+    EXPECT_NEAR(volume(pipelined(4, schedule, 8), CollectiveKind::kAllReduce), 2 * kElements, 8)
+        << schedule;
   }
 }
 
@@ -188,12 +164,10 @@ JobRequest small_gpt() {
 TEST(Volume, TensorParallelReducesFourTimesALayer) {
   JobRequest request = small_gpt();
   request.plan.tensor = 2;
-  const SynthesisedJob two = synthesise(plan_of(request));
+  const double of_four_layers = volume(request, CollectiveKind::kAllReduce);
   request.model = model::gpt(1024, 8, 16, 1024, 256);
-  const SynthesisedJob four = synthesise(plan_of(request));
-  const double more = bytes_of_kind(four, CollectiveKind::kAllReduce) -
-                      bytes_of_kind(two, CollectiveKind::kAllReduce);
-  EXPECT_EQ(more, 4 * 4 * (4.0 * 256 * 1024 * 2));
+  EXPECT_EQ(volume(request, CollectiveKind::kAllReduce) - of_four_layers,
+            4 * 4 * (4.0 * 256 * 1024 * 2));
 }
 
 TEST(Volume, SplitSequencesReduceNormGradientsAmongTensorRanks) {
@@ -214,18 +188,14 @@ TEST(Volume, TiedEmbeddingsAreReducedAmongReplicasAndBetweenStages) {
   request.plan.data = 2;
   request.plan.pipeline = 2;
   set_micro_batches(request, 2);
-  const SynthesisedJob job = synthesise(plan_of(request));
   const double table = 1024.0 * 1024;
   const double parameters = *model::parameter_count(request.model);
-  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kAllReduce), 2 * (parameters + table + table));
+  EXPECT_EQ(volume(request, CollectiveKind::kAllReduce), 2 * (parameters + table + table));
 }
 
 TEST(Volume, StagesSendOneActivationAMicroBatchEachWay) {
-  JobRequest request = tiny_job();
-  request.plan.pipeline = 4;
-  set_micro_batches(request, 6);
-  const SynthesisedJob job = synthesise(plan_of(request));
-  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kSend), 3 * 2 * 6 * (1024.0 * 4096 * 2));
+  EXPECT_EQ(volume(pipelined(4, "1f1b", 6), CollectiveKind::kSend),
+            3 * 2 * 6 * (1024.0 * 4096 * 2));
 }
 
 TEST(Volume, ExpertsInShardsAreGatheredAndScattered) {
@@ -248,16 +218,12 @@ TEST(Schedules, AllOfThemRunToTheEndOnSeveralSizes) {
   for (const pipeline::ScheduleSpec& spec : pipeline::schedule_specs()) {
     for (const std::uint32_t p : {2U, 4U, 8U}) {
       for (const std::uint32_t m : {2 * p, 2 * p + 2}) {
-        JobRequest request = tiny_job(16);
-        request.plan.pipeline = p;
-        request.plan.schedule = spec.name;
-        set_micro_batches(request, m);
-        const auto plan = plan_job(request);
+        const auto plan = plan_job(pipelined(p, spec.name, m, 16));
         if (!plan) {
           EXPECT_EQ(spec.name, "interleaved") << plan.error().front().text();
           continue;
         }
-        const auto lone = time_alone(synthesise(*plan).program, request.gpu);
+        const auto lone = time_alone(synthesise(*plan).program, plain_gpu());
         EXPECT_TRUE(lone) << spec.name << " " << p << " " << m;
       }
     }
@@ -297,9 +263,7 @@ TEST(Schedules, WithAnyShardingRunToTheEnd) {
 TEST(IterationTime, OneGpuTakesTheSumOfItsKernels) {
   const ParallelPlan plan = plan_of(tiny_job());
   const SynthesisedJob job = synthesise(plan);
-  Duration sum{};
-  for (const program::Op& op : job.program.ranks[0].ops) sum += op.duration;
-  EXPECT_NEAR(seconds(plan, job), to_seconds(sum), 1e-6);
+  EXPECT_NEAR(seconds(plan, job), to_seconds(kernel_time(job.program.ranks[0], "")), 1e-6);
 }
 
 TEST(IterationTime, APauseLongerThanAStepHoldsIsTakenInFull) {
@@ -313,11 +277,7 @@ TEST(IterationTime, APauseLongerThanAStepHoldsIsTakenInFull) {
 }
 
 TEST(IterationTime, NaiveModelParallelTakesTheSumOfAllStages) {
-  JobRequest request = tiny_job();
-  request.plan.pipeline = 4;
-  request.plan.schedule = "sequential";
-  set_micro_batches(request, 2);
-  const ParallelPlan plan = plan_of(request);
+  const ParallelPlan plan = plan_of(pipelined(4, "sequential", 2));
   const SynthesisedJob job = synthesise(plan);
   Duration layers{};
   for (const std::uint32_t kind : plan.model.work.layers) {
@@ -328,9 +288,7 @@ TEST(IterationTime, NaiveModelParallelTakesTheSumOfAllStages) {
 }
 
 TEST(IterationTime, ATransferAddsItsBytesOverTheLinksRate) {
-  JobRequest request = tiny_job();
-  request.plan.pipeline = 2;
-  request.plan.schedule = "sequential";
+  JobRequest request = pipelined(2, "sequential", 1);
   const double free = seconds(request);
   request.cluster = plain_cluster(1e10);
   // 1024 samples x 4096 x 2 bytes at 10 GB/s: 839 us, there and back.
@@ -341,10 +299,7 @@ TEST(IterationTime, EverySchedulesTableIsWhatItsJobTakes) {
   for (const pipeline::ScheduleSpec& spec : pipeline::schedule_specs()) {
     for (const std::uint32_t p : {2U, 4U}) {
       for (const std::uint32_t m : {2 * p, 3 * p}) {
-        JobRequest request = tiny_job(16);
-        request.plan.pipeline = p;
-        request.plan.schedule = spec.name;
-        set_micro_batches(request, m);
+        JobRequest request = pipelined(p, spec.name, m, 16);
         // Without it ranks run ahead into the next iteration, which ZB-H2 is made for.
         request.software.gradient_norm = GradientNorm::kGlobal;
         const ParallelPlan plan = plan_of(request);
@@ -362,10 +317,7 @@ TEST(IterationTime, EverySchedulesTableIsWhatItsJobTakes) {
 }
 
 TEST(IterationTime, OneForwardOneBackwardHasMPlusPMinusOneSlots) {
-  JobRequest request = tiny_job(16);
-  request.plan.pipeline = 4;
-  set_micro_batches(request, 8);
-  const ParallelPlan plan = plan_of(request);
+  const ParallelPlan plan = plan_of(pipelined(4, "1f1b", 8, 16));
   const SynthesisedJob job = synthesise(plan);
   // Three stages of four layers; the last one has join and output too, and sets the pace.
   const auto slot = [&](std::uint32_t stage) {
@@ -414,38 +366,37 @@ TEST(IterationTime, MoreThan255BucketsAreAllWaitedFor) {
   EXPECT_GT(seconds(request), bytes * 1.5 / 1e9);
 }
 
-TEST(WideArea, AsynchronousTakesLocalWorkAndAveragingWaits) {
+/// 8 replicas in two regions, which exchange every four iterations.
+JobRequest wide_area_job(WideAreaMode mode, double rate = 1e9) {
   JobRequest request = tiny_job(4);
   request.plan.data = 8;
-  request.cluster.regions = hardware::RegionSpec{2, BytesPerSecond{1e9}, {}};
-  request.cluster.nodes = 4;
+  request.plan.wide_area = {mode, 4};
+  request.cluster.regions = hardware::RegionSpec{2, BytesPerSecond{rate}, {}};
   request.cluster.gpus_per_node = 2;
   request.cluster.nics.count = 2;
   set_micro_batches(request, 1);
-  JobRequest local = request;
+  return request;
+}
+
+TEST(WideArea, AsynchronousTakesLocalWorkAndAveragingWaits) {
+  JobRequest local = wide_area_job({});
+  local.plan.wide_area = {};
   local.plan.data = 4;
   set_micro_batches(local, 1);
   const double alone = seconds(local);
-  request.plan.wide_area = {WideAreaMode::kAsynchronous, 4};
-  EXPECT_NEAR(seconds(request) / alone, 1, 0.02);
-  request.plan.wide_area = {WideAreaMode::kAveraging, 4};
+  EXPECT_NEAR(seconds(wide_area_job(WideAreaMode::kAsynchronous)) / alone, 1, 0.02);
   // Two regions exchange all parameters once over 1 GB/s in four iterations.
   const double bytes = 2 * (4 * (4096.0 * 4096 + 4096) + 4096 + 1);
-  EXPECT_NEAR(seconds(request) - alone, bytes / 1e9 / 4, 0.1 * bytes / 1e9 / 4);
+  EXPECT_NEAR(seconds(wide_area_job(WideAreaMode::kAveraging)) - alone, bytes / 1e9 / 4,
+              0.1 * bytes / 1e9 / 4);
 }
 
 // 134 MB between two regions take 134 ms at 1 GB/s and 13 ms at 10 GB/s; four iterations of some 5
 // ms are 20 ms.
 TEST(WideArea, ExchangesThatFallBehindAreCounted) {
   const auto late = [](double rate) {
-    JobRequest request = tiny_job(4);
-    request.plan.data = 8;
-    request.cluster.regions = hardware::RegionSpec{2, BytesPerSecond{rate}, {}};
-    request.cluster.gpus_per_node = 2;
-    request.cluster.nics.count = 2;
-    set_micro_batches(request, 1);
-    request.plan.wide_area = {WideAreaMode::kAsynchronous, 4};
-    const SynthesisedJob job = synthesise(plan_of(request));
+    const SynthesisedJob job =
+        synthesise(plan_of(wide_area_job(WideAreaMode::kAsynchronous, rate)));
     EXPECT_FALSE(job.program.ranks.empty());
     return job.program.counters.count(kLateExchanges.name) / job.program.ranks.size();
   };

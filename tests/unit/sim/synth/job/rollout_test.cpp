@@ -95,6 +95,11 @@ double replica_seconds(const JobRequest& request, std::uint32_t replica, std::ui
   return sum;
 }
 
+double training_seconds(JobRequest request) {
+  request.plan.rollout.reset();
+  return seconds(request);
+}
+
 // All replicas train when the slowest has its responses.
 TEST(Rollout, TakesWhatItsSlowestReplicaTakes) {
   for (const double spare : {1.0, 1.5}) {
@@ -103,9 +108,7 @@ TEST(Rollout, TakesWhatItsSlowestReplicaTakes) {
     for (std::uint32_t r = 0; r < 4; ++r) {
       slowest = std::max(slowest, replica_seconds(request, r));
     }
-    JobRequest plain = request;
-    plain.plan.rollout.reset();
-    const double training = seconds(plain);
+    const double training = training_seconds(request);
     EXPECT_NEAR(seconds(request), slowest + training, 2e-3 * (slowest + training)) << spare;
   }
 }
@@ -149,25 +152,20 @@ TEST(Rollout, MarksHaveRoomForEveryResponse) {
   EXPECT_NEAR(static_cast<double>(marks[2].bytes), need.fixed.total(), 1);
 }
 
-std::string rollout_fault(JobRequest request) {
-  const auto plan = plan_job(std::move(request));
-  return plan ? "none" : plan.error().front().text();
-}
-
 TEST(Rollout, WhatMakesNoSenseIsRefused) {
   JobRequest folded = rollout_job(2);
   folded.plan.folding = Folding::kAll;
-  EXPECT_THAT(rollout_fault(folded), HasSubstr("/folding: replicas end their rollouts apart"));
+  EXPECT_THAT(fault_of(folded), HasSubstr("/folding: replicas end their rollouts apart"));
   JobRequest sharded = rollout_job(2);
   sharded.plan.sharding = Sharding::kParameters;
-  EXPECT_THAT(rollout_fault(sharded), HasSubstr("/rollout: expected replicas of one GPU"));
+  EXPECT_THAT(fault_of(sharded), HasSubstr("/rollout: expected replicas of one GPU"));
   JobRequest cut = rollout_job(1);
   cut.plan.rollout->most_tokens = 299;
-  EXPECT_THAT(rollout_fault(cut), HasSubstr("/rollout/most_tokens: found 299; expected at least "
+  EXPECT_THAT(fault_of(cut), HasSubstr("/rollout/most_tokens: found 299; expected at least "
                                             "\"mean_tokens\", 300"));
   JobRequest linear = tiny_job();
   linear.plan.rollout = RolloutPlan{};
-  EXPECT_THAT(rollout_fault(linear), HasSubstr("/rollout: "));
+  EXPECT_THAT(fault_of(linear), HasSubstr("/rollout: "));
 }
 
 std::uint32_t largest_step(const JobRequest& request) {
@@ -178,14 +176,19 @@ std::uint32_t largest_step(const JobRequest& request) {
   return static_cast<std::uint32_t>(most);
 }
 
-// 40 responses of 300 tokens, 10 at a time: four waves of a step of prompts and 299 of decodes,
-// where all at once take one.
-TEST(Rollout, TheEngineRunsAsManyAsItMayAndRefills) {
+/// 40 responses of 300 tokens each to prompts of 100.
+JobRequest equal_responses() {
   JobRequest request = rollout_job(1);
   request.plan.global_batch = 40;
   request.plan.rollout->cv = 0.01;
   request.plan.rollout->most_tokens = 300;
   request.plan.rollout->mean_tokens = 400;  // all are cut
+  return request;
+}
+
+// 10 at a time: four waves of a step of prompts and 299 of decodes, where all at once take one.
+TEST(Rollout, TheEngineRunsAsManyAsItMayAndRefills) {
+  JobRequest request = equal_responses();
   request.plan.rollout->max_num_batched_tokens = 4000;
   EXPECT_EQ(rollout_steps(request, 0, 0).size(), 300U);
   EXPECT_EQ(largest_step(request), 40U);
@@ -196,19 +199,15 @@ TEST(Rollout, TheEngineRunsAsManyAsItMayAndRefills) {
 
 // A cache of 100 blocks of 16 tokens: four responses of 100 + 300 tokens take 25 blocks each.
 TEST(Rollout, ACacheThatIsFullMakesResponsesWait) {
-  JobRequest request = rollout_job(1);
-  request.plan.global_batch = 40;
-  request.plan.rollout->cv = 0.01;
-  request.plan.rollout->most_tokens = 300;
-  request.plan.rollout->mean_tokens = 400;
+  JobRequest request = equal_responses();
   request.plan.rollout->kv_cache = Bytes{100 * 16 * 2 * 2 * 1024 * 2};
   EXPECT_EQ(rollout_scheduler(request)->kv_blocks, 100U);
   EXPECT_EQ(*rollout_cache_bytes(request), 100.0 * 16 * 2 * 2 * 1024 * 2);
   // What 40 responses of at most 400 tokens need, four at a time and more while they are short.
   EXPECT_GT(rollout_steps(request, 0, 0).size(), 1200U);
   request.plan.rollout->kv_cache = Bytes{20 * 16 * 2 * 2 * 1024 * 2};
-  const auto small = error_of(rollout_scheduler(request));
-  EXPECT_THAT(small.text(), HasSubstr("a cache of 20 blocks; expected 25"));
+  EXPECT_THAT(error_of(rollout_scheduler(request)).text(),
+              HasSubstr("a cache of 20 blocks; expected 25"));
 }
 
 /// Two replicas that train, two GPUs that generate for them.
@@ -221,11 +220,6 @@ JobRequest apart_job(std::uint32_t rounds = 1) {
 
 double rollout_seconds(const JobRequest& request, std::uint32_t round = 0) {
   return std::max(replica_seconds(request, 0, round), replica_seconds(request, 1, round));
-}
-
-double training_seconds(JobRequest request) {
-  request.plan.rollout.reset();
-  return seconds(request);
 }
 
 class LastEnd final : public workload::RunObserver {
@@ -305,13 +299,13 @@ TEST(Rollout, ApartThoseWhoGenerateHoldWeightsTwiceAndTheCache) {
 TEST(Rollout, WhatNeedsGpusOfItsOwnIsRefusedWithoutThem) {
   JobRequest stale = rollout_job(2);
   stale.plan.rollout->staleness = 1;
-  EXPECT_THAT(rollout_fault(stale), HasSubstr("expected \"generators\""));
+  EXPECT_THAT(fault_of(stale), HasSubstr("expected \"generators\""));
   JobRequest uneven = apart_job();
   uneven.plan.rollout->generators = 3;
-  EXPECT_THAT(rollout_fault(uneven), HasSubstr("found 3 for a batch of 8; expected a divisor"));
+  EXPECT_THAT(fault_of(uneven), HasSubstr("found 3 for a batch of 8; expected a divisor"));
   JobRequest switches = apart_job();
   switches.plan.rollout->switch_time = Duration{1};
-  EXPECT_THAT(rollout_fault(switches), HasSubstr("expected \"jobs\""));
+  EXPECT_THAT(fault_of(switches), HasSubstr("expected \"jobs\""));
 }
 
 TEST(Rollout, JobsThatTakeTurnsSayWhatThatTakes) {

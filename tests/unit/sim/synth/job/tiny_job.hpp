@@ -87,10 +87,37 @@ inline void set_micro_batches(JobRequest& request, std::uint32_t count) {
   request.plan.global_batch = std::uint64_t{request.plan.data} * request.plan.micro_batch * count;
 }
 
+/// Parameters of tiny_job(): 8 linear layers and an output layer of one column.
+inline constexpr double kElements = 8 * (4096.0 * 4096 + 4096) + 4096 + 1;
+
+inline JobRequest replicated(std::uint32_t data, std::uint32_t micro_batches = 1,
+                             Sharding sharding = Sharding::kNone) {
+  JobRequest request = tiny_job();
+  request.plan.data = data;
+  request.plan.sharding = sharding;
+  set_micro_batches(request, micro_batches);
+  return request;
+}
+
+inline JobRequest pipelined(std::uint32_t stages, const std::string& schedule,
+                            std::uint32_t micro_batches, std::uint32_t layers = 8) {
+  JobRequest request = tiny_job(layers);
+  request.plan.pipeline = stages;
+  request.plan.schedule = schedule;
+  set_micro_batches(request, micro_batches);
+  return request;
+}
+
 inline ParallelPlan plan_of(JobRequest request) {
   auto plan = plan_job(std::move(request));
   if (!plan) throw std::runtime_error(plan.error().front().text());
   return std::move(*plan);
+}
+
+/// The first of the plan's faults; "none".
+inline std::string fault_of(JobRequest request) {
+  const auto plan = plan_job(std::move(request));
+  return plan ? "none" : plan.error().front().text();
 }
 
 inline double seconds(const ParallelPlan& plan, const SynthesisedJob& job) {
