@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "sim/schedule/gpu_plan.hpp"
@@ -131,41 +132,59 @@ TEST_F(GpuPlanTest, FillersAreAdmittedInOrderWhileTheirMemoryFits) {
   EXPECT_FALSE(result.decided.admissions[2].reason.empty());
 }
 
-TEST_F(GpuPlanTest, APolicyThatAdmitsWhatDoesNotFitIsOverruled) {
-  policy_.admits = [](const policy::ClientInfo&) { return policy::Admission{}; };
-  const auto result = must(plan({401}));
-  EXPECT_EQ(admitted(result), (std::vector<bool>{true, false}));
-  EXPECT_EQ(result.decided.admissions[1].reason, "needs 401B, free are 400B");
-}
-
-TEST_F(GpuPlanTest, UnifiedMemoryMayBeOversubscribed) {
-  policy_.sharing.unified_memory = true;
-  policy_.admits = [](const policy::ClientInfo&) { return policy::Admission{}; };
-  const auto result = must(plan({5000}));
-  EXPECT_EQ(admitted(result), (std::vector<bool>{true, true}));
-  EXPECT_TRUE(result.decided.sharing.unified_memory);
-}
-
-TEST_F(GpuPlanTest, ARefusedFillerKeepsThePolicysReason) {
-  policy_.admits = [](const policy::ClientInfo& filler) {
-    return policy::Admission{filler.id.value != 1, "not today"};
+TEST_F(GpuPlanTest, AdmissionIsThePolicysWithinTheDevicesMemory) {
+  struct Row {
+    const char* name;
+    std::function<void()> change;
+    std::vector<std::uint64_t> fillers;
+    std::vector<bool> admitted;
+    testing::Matcher<std::string> reason;  ///< of the first filler
   };
-  const auto result = must(plan({100, 100}));
-  EXPECT_EQ(admitted(result), (std::vector<bool>{true, false, true}));
-  EXPECT_EQ(result.decided.admissions[1].reason, "not today");
-}
-
-// 600 + (2^64 - 1) is 599 if it wraps around.
-TEST_F(GpuPlanTest, AnEnormousFillerDoesNotWrapAround) {
-  const auto result = must(plan({std::numeric_limits<std::uint64_t>::max()}));
-  EXPECT_EQ(admitted(result), (std::vector<bool>{true, false}));
-}
-
-// A device whose memory is not known refuses nobody.
-TEST_F(GpuPlanTest, UnknownDeviceMemoryRefusesNobody) {
-  gpu_.memory = Bytes{};
-  const auto result = must(plan({100}));
-  EXPECT_EQ(admitted(result), (std::vector<bool>{true, true}));
+  const auto admit_all = [this] {
+    policy_.admits = [](const policy::ClientInfo&) { return policy::Admission{}; };
+  };
+  const auto partition = [this] {
+    policy_.sharing.mode = program::SharingMode::kPartitioned;
+    policy_.shares = {{.sms = 42, .memory_share = 0.75}, {.sms = 28, .memory_share = 0.25}};
+  };
+  for (const Row& row : {
+           Row{"a policy that admits what does not fit is overruled", admit_all, {401},
+               {true, false}, "needs 401B, free are 400B"},
+           {"unified memory may be oversubscribed",
+            [&] {
+              admit_all();
+              policy_.sharing.unified_memory = true;
+            },
+            {5000}, {true, true}, ""},
+           {"a refused filler keeps the policy's reason",
+            [this] {
+              policy_.admits = [](const policy::ClientInfo& filler) {
+                return policy::Admission{filler.id.value != 1, "not today"};
+              };
+            },
+            {100, 100}, {true, false, true}, "not today"},
+           // 600 + (2^64 - 1) is 599 if it wraps around.
+           {"an enormous filler does not wrap around", [] {},
+            {std::numeric_limits<std::uint64_t>::max()}, {true, false}, testing::_},
+           {"a device whose memory is not known refuses nobody",
+            [this] { gpu_.memory = Bytes{}; }, {100}, {true, true}, testing::_},
+           // A quarter of 1,000.
+           {"a filler larger than its partition is refused", partition, {251}, {true, false},
+            testing::_},
+           {"a memory limit refuses who needs more",
+            [this] { policy_.shares = {{}, {.memory_limit = Bytes{99}}}; }, {100}, {true, false},
+            HasSubstr("may allocate 99")}}) {
+    SCOPED_TRACE(row.name);
+    policy_.sharing = {};
+    policy_.shares.clear();
+    policy_.admits = nullptr;
+    gpu_.memory = Bytes{1000};
+    row.change();
+    const auto result = must(plan(row.fillers));
+    EXPECT_EQ(admitted(result), row.admitted);
+    EXPECT_THAT(result.decided.admissions[1].reason, row.reason);
+    EXPECT_EQ(result.decided.sharing.unified_memory, policy_.sharing.unified_memory);
+  }
 }
 
 TEST_F(GpuPlanTest, IllegalDecisionsAreFaultsWithThePolicysName) {
@@ -194,7 +213,7 @@ TEST_F(GpuPlanTest, AnUnknownSharingModeIsIllegal) {
 
 TEST_F(GpuPlanTest, BoundsAreForOraclesOnly) {
   policy_.sharing.mode = program::SharingMode::kIdleOnly;
-  EXPECT_THAT(fault(), testing::HasSubstr("only an oracle"));
+  EXPECT_THAT(fault(), HasSubstr("only an oracle"));
   policy::PolicySpec oracle = spec_named("oracle");
   oracle.oracle = true;
   EXPECT_TRUE(plan_gpu(oracle, policy_, gpu_, clients({})));
@@ -203,9 +222,9 @@ TEST_F(GpuPlanTest, BoundsAreForOraclesOnly) {
 TEST_F(GpuPlanTest, PartitionsMayNotExceedTheGpu) {
   policy_.sharing.mode = program::SharingMode::kPartitioned;
   policy_.shares = {{.sms = 56, .memory_share = 0.5}, {.sms = 28, .memory_share = 0.5}};
-  EXPECT_THAT(fault({100}), testing::HasSubstr("28 SMs"));  // 82 - 56 are left
+  EXPECT_THAT(fault({100}), HasSubstr("28 SMs"));  // 82 - 56 are left
   policy_.shares = {{.sms = 42, .memory_share = 0.5}, {.sms = 28, .memory_share = 0.6}};
-  EXPECT_THAT(fault({100}), testing::HasSubstr("left are 40 and 0.5"));
+  EXPECT_THAT(fault({100}), HasSubstr("left are 40 and 0.5"));
   policy_.shares = {{.sms = 42, .memory_share = 0.625}, {.sms = 28, .memory_share = 0.375}};
   const auto accepted = must(plan({100}));
   EXPECT_EQ(accepted.clients[1].sm_cap, 28u);
@@ -216,23 +235,8 @@ TEST_F(GpuPlanTest, APartOfTheMemoryIsANumberFrom0To1) {
   policy_.sharing.mode = program::SharingMode::kPartitioned;
   for (const double part : {std::nan(""), -1.0, 1e300}) {
     policy_.shares = {{.sms = 42, .memory_share = 0.5}, {.sms = 28, .memory_share = part}};
-    EXPECT_THAT(fault({100}), testing::HasSubstr("of the memory for filler 1, allowed are 0 to 1"));
+    EXPECT_THAT(fault({100}), HasSubstr("of the memory for filler 1, allowed are 0 to 1"));
   }
-}
-
-TEST_F(GpuPlanTest, AFillerLargerThanItsPartitionIsRefused) {
-  policy_.sharing.mode = program::SharingMode::kPartitioned;
-  policy_.shares = {{.sms = 42, .memory_share = 0.75}, {.sms = 28, .memory_share = 0.25}};
-  const auto result = plan({251});  // a quarter of 1,000
-  ASSERT_TRUE(result);
-  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false}));
-}
-
-TEST_F(GpuPlanTest, AMemoryLimitRefusesWhoNeedsMore) {
-  policy_.shares = {{}, {.memory_limit = Bytes{99}}};
-  const auto result = must(plan({100}));
-  EXPECT_EQ(admitted(result), (std::vector<bool>{true, false}));
-  EXPECT_THAT(result.decided.admissions[1].reason, testing::HasSubstr("may allocate 99"));
 }
 
 TEST_F(GpuPlanTest, UnifiedMemoryIsResidentAsFarAsThereIsRoom) {
@@ -248,42 +252,66 @@ program::Program two_kernels() {
   return ProgramMaker().kernel(10, 30).kernel(0, 30).end().program();
 }
 
-// The filler's kernels would run 10 - 40 - 70. Driven off at 20 and let on at 100: the first ends,
-// the second waits.
-TEST_F(PolicyActions, preempt_after_a_kernel_and_proceed) {
+// The filler's kernels would run 10 - 40 - 70. Driven off at 20 and let on at 100: after a kernel,
+// the first ends and the second waits; by a reset, the first begins anew.
+class Preempted : public PolicyDriverTest, public testing::WithParamInterface<program::Preemption> {
+};
+
+TEST_P(Preempted, goes_on_when_it_may_proceed) {
   policy_.ticks = {us(20), us(100)};
   policy_.tick_rule = [this](policy::Actions& actions) {
     if (policy_.ticks.empty()) return actions.proceed(kFiller);
-    actions.preempt(kFiller, program::Preemption::kAfterKernel);
+    actions.preempt(kFiller, GetParam());
   };
   run({one_kernel(500, 1), two_kernels()});
-  EXPECT_EQ(spans(1), (Spans{{10, 40}, {100, 130}}));
+  EXPECT_EQ(spans(1), GetParam() == program::Preemption::kAfterKernel
+                          ? (Spans{{10, 40}, {100, 130}})
+                          : (Spans{{10, 130}, {130, 160}}));
   EXPECT_EQ(driver_->session().counts().preemptions, 1u);
 }
 
-TEST_F(PolicyActions, reset_makes_a_kernel_begin_anew) {
-  policy_.ticks = {us(20), us(100)};
-  policy_.tick_rule = [this](policy::Actions& actions) {
-    if (policy_.ticks.empty()) return actions.proceed(kFiller);
-    actions.preempt(kFiller, program::Preemption::kReset);
-  };
+INSTANTIATE_TEST_SUITE_P(All, Preempted,
+                         testing::Values(program::Preemption::kAfterKernel,
+                                         program::Preemption::kReset));
+
+/// What a policy may not do, and the fault that ends the run.
+struct Illegal {
+  const char* name;
+  std::function<void(policy::Actions&)> act;
+  const char* fault;
+};
+
+class IllegalAction : public PolicyDriverTest, public testing::WithParamInterface<Illegal> {};
+
+TEST_P(IllegalAction, ends_the_run) {
+  memory_ = Bytes{1000};
+  at_tick(us(20), GetParam().act);
   run({one_kernel(500, 1), two_kernels()});
-  EXPECT_EQ(spans(1), (Spans{{10, 130}, {130, 160}}));
+  EXPECT_THAT(fault(), HasSubstr(GetParam().fault));
 }
 
-TEST_F(PolicyActions, switch_a_context_away_only_where_contexts_take_turns) {
-  at_tick(us(20), [](policy::Actions& actions) {
-    actions.preempt(kFiller, program::Preemption::kContextSwitch);
-  });
-  run({one_kernel(500, 1), two_kernels()});
-  EXPECT_THAT(fault(), HasSubstr("contexts do not take turns"));
-}
+const Illegal kIllegal[] = {
+    {"switching_a_context_away_where_contexts_take_no_turns",
+     [](policy::Actions& actions) {
+       actions.preempt(kFiller, program::Preemption::kContextSwitch);
+     },
+     "contexts do not take turns"},
+    {"setting_slices_where_contexts_take_no_turns",
+     [](policy::Actions& actions) { actions.set_time_slice(kFiller, us(5)); },
+     "contexts do not take turns"},
+    {"a_form_that_is_faster", [](policy::Actions& actions) { actions.reshape(kFiller, {0, 0.5}); },
+     "to a slowdown of 0.5, allowed are 1 to 1000"},
+    {"more_memory_than_a_client_has",
+     [](policy::Actions& actions) { actions.set_resident_memory(kFiller, Bytes{1001}); }, "1001"},
+    {"a_client_that_does_not_exist",
+     [](policy::Actions& actions) {
+       actions.preempt(ClientId{7}, program::Preemption::kAfterBlocks);
+     },
+     "client 7"},
+};
 
-TEST_F(PolicyActions, set_slices_only_where_contexts_take_turns) {
-  at_tick(us(20), [](policy::Actions& actions) { actions.set_time_slice(kFiller, us(5)); });
-  run({one_kernel(500, 1), two_kernels()});
-  EXPECT_THAT(fault(), HasSubstr("contexts do not take turns"));
-}
+INSTANTIATE_TEST_SUITE_P(All, IllegalAction, testing::ValuesIn(kIllegal),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(PolicyActions, slices_take_effect_under_time_slicing) {
   sharing_ = {program::SharingMode::kTimeSliced, us(1000), us(0)};
@@ -318,12 +346,6 @@ TEST_F(PolicyActions, a_held_launch_keeps_its_form_until_it_is_released) {
   EXPECT_EQ(spans(1), (Spans{{50, 140}}));
 }
 
-TEST_F(PolicyActions, a_form_that_is_faster_ends_the_run) {
-  at_tick(us(5), [](policy::Actions& actions) { actions.reshape(kFiller, {0, 0.5}); });
-  run({one_kernel(500, 1), two_kernels()});
-  EXPECT_THAT(fault(), HasSubstr("to a slowdown of 0.5, allowed are 1 to 1000"));
-}
-
 // Half of 1,000 bytes moves out over 1e6 B/s: 500 us. A kernel that asks for a tenth of 2e7 B/s of
 // DRAM then fetches half of its 2e6 B/s over the link, which takes as long as it lasts: no loss. At
 // a tenth of the link it takes ten times as long.
@@ -339,23 +361,6 @@ TEST_F(PolicyActions, memory_behind_the_host_link_slows_kernels_that_start_then)
   run({one_kernel(50, 1), filler});
   EXPECT_EQ(spans(1), (Spans{{10, 40}, {9010, 9310}}));
   EXPECT_EQ(driver_->session().counts().migrated, Bytes{500});
-}
-
-TEST_F(PolicyActions, more_memory_than_a_client_has_ends_the_run) {
-  memory_ = Bytes{1000};
-  at_tick(us(1), [](policy::Actions& actions) {
-    actions.set_resident_memory(kFiller, Bytes{1001});
-  });
-  run({one_kernel(50, 1), two_kernels()});
-  EXPECT_THAT(fault(), HasSubstr("1001"));
-}
-
-TEST_F(PolicyActions, of_a_client_that_does_not_exist_end_the_run) {
-  at_tick(us(1), [](policy::Actions& actions) {
-    actions.preempt(ClientId{7}, program::Preemption::kAfterBlocks);
-  });
-  run({one_kernel(50, 1), two_kernels()});
-  EXPECT_THAT(fault(), HasSubstr("client 7"));
 }
 
 }  // namespace

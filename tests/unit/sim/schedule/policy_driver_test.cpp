@@ -161,11 +161,13 @@ TEST_F(PolicyDriverTest, ATickThatIsNoLongerWantedDoesNotCome) {
   EXPECT_EQ(policy_.calls, (Calls{{"launch", 10}}));
 }
 
+constexpr const char* kNothingHeld =
+    "policy fake: illegal decision at 20us: released client 1, which holds no launch";
+
 TEST_F(PolicyDriverTest, ReleasingWhatIsNotHeldStopsTheRun) {
   at_tick(us(20), [](policy::Actions& actions) { actions.release(kFiller); });
   run({one_kernel(10, 500), one_kernel(30, 5)});
-  EXPECT_EQ(fault(),
-            "policy fake: illegal decision at 20us: released client 1, which holds no launch");
+  EXPECT_EQ(fault(), kNothingHeld);
   EXPECT_EQ(workload::microseconds(engine_.now()), 20);
 }
 
@@ -176,8 +178,7 @@ TEST_F(PolicyDriverTest, ReleasingTwiceWhatIsHeldOnceStopsTheRun) {
     actions.release(kFiller);
   });
   run({one_kernel(10, 500), one_kernel(15, 5)});
-  EXPECT_EQ(fault(),
-            "policy fake: illegal decision at 20us: released client 1, which holds no launch");
+  EXPECT_EQ(fault(), kNothingHeld);
 }
 
 // The GPU has 4 SMs; the filler's kernels of 4 blocks, each a whole SM, last 10. From 15 on, the
@@ -258,7 +259,7 @@ std::string text(const BubbleTable& table) {
 ///
 /// Each stage begins its next pass when its last operation has ended: stage 0 at 1820, stage 1 at
 /// 1220. In the second pass, stage 1's receive waits from 1220 until stage 0 sends at 2120.
-JobProgram pipeline(bool point_to_point) {
+JobProgram pipeline() {
   JobProgram job;
   job.ranks.push_back(ProgramMaker()
                           .kernel(0, 300).collective(0, 10, 0).collective(0, 10, 1).kernel(0, 600)
@@ -266,46 +267,71 @@ JobProgram pipeline(bool point_to_point) {
   job.ranks.push_back(ProgramMaker()
                           .rank(1).collective(0, 10, 0).kernel(0, 300).kernel(0, 600)
                           .collective(0, 10, 1).wait_stream(0, 0).end().program());
-  job.collectives = {{2, point_to_point, 0}, {2, point_to_point, 0}};
+  job.collectives = {{2, true, 0}, {2, true, 0}};
   return job;
 }
 
-// Stage 0 is without work after op 0, from 300 to 1220. Stage 1 after op 2, from 1210 to the
-// next pass's forward: its receive ends at 2120 + 10, so 920 too.
-TEST(BubbleTable, EachStagesBubblesHaveTheOperationBeforeThemAndTheirLength) {
-  const auto tables = must(measure_bubbles(pipeline(true), plain_gpu()));
-  ASSERT_EQ(tables.size(), 2U);
-  EXPECT_EQ(text(tables[0]), "0: 920 pipeline\n");
-  EXPECT_EQ(text(tables[1]), "2: 920 pipeline\n");
-}
+/// What measure_bubbles() finds in a job.
+struct Measured {
+  const char* name;
+  std::vector<program::Program> ranks;
+  std::vector<std::pair<std::uint32_t, bool>> collectives;  ///< participants; point to point or not
+  std::vector<std::string> bubbles;  ///< of the first ranks
+};
 
-TEST(BubbleTable, AWaitForACollectiveOfAllIsNoPipelineBubble) {
-  const auto tables = must(measure_bubbles(pipeline(false), plain_gpu()));
-  EXPECT_EQ(text(tables[0]), "0: 920\n");
-}
-
-// Rank 0 sends to rank 2 from 0 to 900, and exchanges with rank 1 from 300 to 500, between its two
-// kernels. It waits for the exchange; that a send is under way makes it no wait for the pipeline.
-TEST(BubbleTable, AnExchangeDuringASendIsNoPipelineWait) {
-  JobProgram job;
-  job.ranks.push_back(ProgramMaker(2)
-                          .kernel(0, 300).collective(0, 900, 0, 1)
-                          .collective(0, 200, 1).kernel(0, 600)
-                          .wait_device(0, 0).end().program());
-  job.ranks.push_back(ProgramMaker()
-                          .rank(1).kernel(0, 300).collective(0, 200, 1).kernel(0, 600)
-                          .wait_stream(0, 0).end().program());
-  job.ranks.push_back(
-      ProgramMaker().rank(2).collective(0, 900, 0).wait_stream(0, 0).end().program());
-  job.collectives = {{2, true, 0}, {2, false, 0}};
-  const auto tables = must(measure_bubbles(job, plain_gpu()));
-  EXPECT_EQ(text(tables[0]), "0: 200\n");
+TEST(BubbleTable, HasEachStretchWithoutWorkBehindTheOperationBeforeIt) {
+  const std::vector<program::Program> stages = pipeline().ranks;
+  for (const Measured& row : {
+           // Stage 0 is without work after op 0, from 300 to 1220. Stage 1 after op 2, from 1210 to
+           // the next pass's forward: its receive ends at 2120 + 10, so 920 too.
+           Measured{"each stage's", stages, {{2, true}, {2, true}},
+                    {"0: 920 pipeline\n", "2: 920 pipeline\n"}},
+           {"a wait for a collective of all is no pipeline's", stages, {{2, false}, {2, false}},
+            {"0: 920\n"}},
+           // Rank 0 sends to rank 2 from 0 to 900, and exchanges with rank 1 from 300 to 500,
+           // between its two kernels. It waits for the exchange; that a send is under way makes it
+           // no wait for the pipeline.
+           {"an exchange during a send is no pipeline wait",
+            {ProgramMaker(2).kernel(0, 300).collective(0, 900, 0, 1).collective(0, 200, 1)
+                 .kernel(0, 600).wait_device(0, 0).end().program(),
+             ProgramMaker().rank(1).kernel(0, 300).collective(0, 200, 1).kernel(0, 600)
+                 .wait_stream(0, 0).end().program(),
+             ProgramMaker().rank(2).collective(0, 900, 0).wait_stream(0, 0).end().program()},
+            {{2, true}, {2, false}}, {"0: 200\n"}},
+           // The host launches a pass of 800 in 20 and waits for nothing: its second pass is over
+           // before the first kernel has ended. The device's second one has both bubbles.
+           {"of a host that runs ahead the device's second pass is measured",
+            {ProgramMaker().kernel(5, 300).collective(5, 100, 0).kernel(5, 300)
+                 .collective(5, 100, 0).end().program()},
+            {{1, false}}, {"0: 100\n2: 100\n"}},
+           // Folded replicas: one participant, and no pipeline.
+           {"a folded all-reduce is a collective and no pipeline wait",
+            {ProgramMaker().kernel(0, 50).collective(0, 300, 0).wait_stream(0, 0).end().program()},
+            {{1, false}}, {"0: 300\n"}},
+           // Gaps of 99 and 100 between kernels of 50, then 200 until the pass begins again.
+           {"gaps below 100 are no bubbles",
+            {ProgramMaker().kernel(0, 50).kernel(149, 50).kernel(150, 50).end(250).program()}, {},
+            {"1: 100\n2: 200\n"}},
+           // No bubble while either stream works. [0, 300] and [100, 150], then [500, 510].
+           {"a bubble is without work on any stream",
+            {ProgramMaker(2).kernel(0, 300).kernel(100, 50, 1).kernel(400, 10).end(20).program()},
+            {}, {"0: 200\n"}}}) {
+    SCOPED_TRACE(row.name);
+    JobProgram job;
+    job.ranks = row.ranks;
+    for (const auto& [participants, ends] : row.collectives) {
+      job.collectives.push_back({participants, ends, 0});
+    }
+    const auto tables = must(measure_bubbles(job, plain_gpu()));
+    ASSERT_EQ(tables.size(), row.ranks.size());
+    for (std::size_t i = 0; i < row.bubbles.size(); ++i) EXPECT_EQ(text(tables[i]), row.bubbles[i]);
+  }
 }
 
 // Both stages end with an all-reduce over both (the gradients' norm): whoever is early waits there
 // for its peer. A third rank, which sends nothing, shares another one with stage 0.
 TEST(BubbleTable, ACollectiveOfRanksThatSendsConnectIsAPipelineWait) {
-  JobProgram job = pipeline(true);
+  JobProgram job = pipeline();
   job.collectives.push_back({2, false, 0});
   job.collectives.push_back({2, false, 0});
   job.ranks[0] = ProgramMaker().collective(0, 10, 0).collective(0, 10, 2).collective(0, 10, 3)
@@ -315,28 +341,6 @@ TEST(BubbleTable, ACollectiveOfRanksThatSendsConnectIsAPipelineWait) {
   job.ranks.push_back(
       ProgramMaker().rank(2).collective(0, 10, 3).wait_stream(0, 0).end().program());
   EXPECT_EQ(pipeline_collectives(job), (std::vector<bool>{true, true, true, false}));
-}
-
-// The host launches a pass of 800 in 20 and waits for nothing: its second pass is over before the
-// first kernel has ended. The device's second one has both bubbles.
-TEST(BubbleTable, OfAHostThatRunsAheadTheDevicesSecondPassIsMeasured) {
-  JobProgram job;
-  job.ranks.push_back(ProgramMaker()
-                          .kernel(5, 300).collective(5, 100, 0).kernel(5, 300)
-                          .collective(5, 100, 0).end().program());
-  job.collectives = {{1, false, 0}};
-  const auto tables = must(measure_bubbles(job, plain_gpu()));
-  EXPECT_EQ(text(tables[0]), "0: 100\n2: 100\n");
-}
-
-// Folded replicas: one participant, and no pipeline.
-TEST(BubbleTable, AFoldedAllReduceIsACollectiveAndNoPipelineWait) {
-  JobProgram job;
-  job.ranks.push_back(
-      ProgramMaker().kernel(0, 50).collective(0, 300, 0).wait_stream(0, 0).end().program());
-  job.collectives = {{1, false, 0}};
-  const auto tables = must(measure_bubbles(job, plain_gpu()));
-  EXPECT_EQ(text(tables[0]), "0: 300\n");
 }
 
 // Of 100 bytes: 30 from op 0 on, 80 from op 1, 50 from op 3. Bubbles after op 0 (30 held, then 80:
@@ -359,27 +363,8 @@ TEST(BubbleTable, FreeMemoryIsWhatNeitherStepAroundABubbleHolds) {
 }
 
 TEST(BubbleTable, AProgramWithoutMemoryMarksLeavesFreeMemoryUnknown) {
-  const auto tables = must(measure_bubbles(pipeline(true), plain_gpu()));
+  const auto tables = must(measure_bubbles(pipeline(), plain_gpu()));
   EXPECT_EQ(tables[0].front().info.free_memory, Bytes{});
-}
-
-// Gaps of 99 and 100 between kernels of 50, then 200 until the pass begins again: the first is
-// too short.
-TEST(BubbleTable, GapsBelow100AreNoBubbles) {
-  JobProgram job;
-  job.ranks.push_back(ProgramMaker()
-                          .kernel(0, 50).kernel(149, 50).kernel(150, 50).end(250).program());
-  const auto tables = must(measure_bubbles(job, plain_gpu()));
-  EXPECT_EQ(text(tables[0]), "1: 100\n2: 200\n");
-}
-
-// Two streams: no bubble while either works. [0, 300] and [100, 150], then [500, 510].
-TEST(BubbleTable, ABubbleIsWithoutWorkOnAnyStream) {
-  JobProgram job;
-  job.ranks.push_back(ProgramMaker(2)
-                          .kernel(0, 300).kernel(100, 50, 1).kernel(400, 10).end(20).program());
-  const auto tables = must(measure_bubbles(job, plain_gpu()));
-  EXPECT_EQ(text(tables[0]), "0: 200\n");
 }
 
 // Rank 0 waits for a second rank that is not there.
