@@ -69,15 +69,19 @@ TEST(InferenceProgram, ALargeBatchTakesWhatItsKernelsTake) {
   EXPECT_LT(nanoseconds(time_of(bert)), device + gaps + 50'000);
 }
 
+/// Of 64 tokens.
+std::uint64_t kernels_of_prompt() {
+  return kernels_of(must(model::prefill_work(generation(64, 5).model, {}, model::Precision::kFp16,
+                                             1, 64)));
+}
+
 TEST(InferenceProgram, ThePromptYieldsTheFirstTokenAndEachStepOneMore) {
   const InferenceProgram made = program_of(generation(64, 5));
   EXPECT_EQ(made.steps, 5U);
   EXPECT_EQ(calls(made.program, StepKind::kWaitOp), 5U);
-  const auto prompt = must(model::prefill_work(generation(64, 5).model, {},
-                                               model::Precision::kFp16, 1, 64));
   const auto step = must(model::decode_work(generation(64, 5).model, {},
                                             model::Precision::kFp16, 1, 64));
-  EXPECT_EQ(made.kernels, kernels_of(prompt) + 4 * kernels_of(step));
+  EXPECT_EQ(made.kernels, kernels_of_prompt() + 4 * kernels_of(step));
   EXPECT_EQ(calls(made.program, StepKind::kLaunch), made.kernels + 6);  // and 1 + 5 copies
 }
 
@@ -86,10 +90,8 @@ TEST(InferenceProgram, AGraphIsOneCallAStep) {
   const InferenceProgram graph = program_of(generation(64, 5, DecodeMode::kGraph));
   EXPECT_EQ(graph.program.ops.size(), eager.program.ops.size());
   EXPECT_EQ(device_time(graph.program), device_time(eager.program));
-  const auto prompt = must(model::prefill_work(generation(64, 5).model, {},
-                                               model::Precision::kFp16, 1, 64));
   // The request's copy, the prompt's kernels and its token's copy; then one call for each step.
-  EXPECT_EQ(calls(graph.program, StepKind::kLaunch), 1 + kernels_of(prompt) + 1 + 4);
+  EXPECT_EQ(calls(graph.program, StepKind::kLaunch), 1 + kernels_of_prompt() + 1 + 4);
 }
 
 TEST(InferenceProgram, EagerDecodingIsBoundByLaunchesAndAGraphByWeights) {
@@ -162,6 +164,18 @@ TEST(InferenceTrace, HasABatchAnIterationAndTheInstancesMemory) {
 
 // Memory of an inference instance.
 
+/// LLaMA2-7B with drafts of a small model.
+InferenceRequest speculating(std::uint64_t prompt, std::uint64_t output, double acceptance,
+                             model::TokenTree tree, DecodeMode decode = DecodeMode::kEager) {
+  InferenceRequest out = request("llama2-7b");
+  DraftSpeculation how;
+  how.draft = request("llama-68m").model;
+  how.tree = std::move(tree);
+  how.acceptance = acceptance;
+  out.shape = Generation{prompt, output, decode, std::move(how)};
+  return out;
+}
+
 TEST(InferenceMemory, HoldsWeightsAndTheWholeBatchesCache) {
   InferenceRequest llama = generation(512, 64);
   llama.batch = 4;
@@ -182,15 +196,8 @@ TEST(InferenceMemory, TiedEmbeddingsAreThereOnce) {
 }
 
 TEST(InferenceMemory, ADraftModelHasWeightsAndACacheOfItsOwn) {
-  InferenceRequest alone = generation(512, 64);
-  InferenceRequest with = alone;
-  DraftSpeculation how;
-  how.draft = request("llama-68m").model;
-  how.tree = model::chain(4);
-  how.acceptance = 0.7;
-  with.shape = Generation{512, 64, DecodeMode::kEager, how};
-  const InstanceMemory before = must(instance_memory(alone));
-  const InstanceMemory after = must(instance_memory(with));
+  const InstanceMemory before = must(instance_memory(generation(512, 64)));
+  const InstanceMemory after = must(instance_memory(speculating(512, 64, 0.7, model::chain(4))));
   EXPECT_GT(after.weights, before.weights + 2 * 60e6);
   EXPECT_LT(after.weights, before.weights + 2 * 75e6);
   // 4 drafted tokens in both caches; the draft's is 2 layers of 768: 6 KiB a token.
@@ -219,57 +226,40 @@ TEST(InferenceMemory, AModelThatNeverFitsSaysSo) {
 
 // Speculative decoding as a program: rounds, and what they yield.
 
-InferenceRequest speculating(std::uint64_t output, double acceptance, model::TokenTree tree,
-                             DecodeMode decode = DecodeMode::kEager) {
-  InferenceRequest out = request("llama2-7b");
-  DraftSpeculation how;
-  how.draft = request("llama-68m").model;
-  how.tree = std::move(tree);
-  how.acceptance = acceptance;
-  out.shape = Generation{32, output, decode, std::move(how)};
-  return out;
-}
-
-std::uint64_t rounds(std::uint64_t output, double acceptance, model::TokenTree tree) {
-  return program_of(speculating(output, acceptance, std::move(tree))).steps - 1;
-}
-
-TEST(SpeculationProgram, ADraftThatIsNeverRightYieldsATokenARound) {
-  EXPECT_EQ(rounds(9, 0.0, model::chain(4)), 8U);
-}
-
-TEST(SpeculationProgram, ADraftThatIsAlwaysRightYieldsItsDepthAndOneMore) {
-  EXPECT_EQ(rounds(11, 1.0, model::chain(4)), 2U);  // 1 + 5 + 5
-  EXPECT_EQ(rounds(12, 1.0, model::chain(4)), 3U);
-}
-
-TEST(SpeculationProgram, FractionsOfATokenAreCarried) {
-  // A chain of 1 at 0.5: 1.5 tokens a round; after rounds 1, 2, 3, 4: 1, 3, 4, 6.
-  EXPECT_EQ(rounds(2, 0.5, model::chain(1)), 1U);
-  EXPECT_EQ(rounds(3, 0.5, model::chain(1)), 2U);
-  EXPECT_EQ(rounds(4, 0.5, model::chain(1)), 2U);
-  EXPECT_EQ(rounds(5, 0.5, model::chain(1)), 3U);
-  EXPECT_EQ(rounds(7, 0.5, model::chain(1)), 4U);
-}
-
-TEST(SpeculationProgram, AWiderTreeTakesFewerRounds) {
-  // {1,1,3}: 1 + .5 + .25 + .25 x .875 = 1.97 tokens; {1,1,1}: 1.875. For 300: 152 and 160.
-  EXPECT_EQ(rounds(301, 0.5, {{1, 1, 3}}), 153U);
-  EXPECT_EQ(rounds(301, 0.5, model::chain(3)), 160U);
+TEST(SpeculationProgram, RoundsFollowWhatTheDraftsYield) {
+  struct Rounds {
+    std::uint64_t output;  ///< with the prompt's token
+    double acceptance;
+    model::TokenTree tree;
+    std::uint64_t rounds;
+  };
+  for (const auto& [output, acceptance, tree, rounds] : {
+           // A draft that is never right yields a token a round, one that is always right its depth
+           // and one more: 1 + 5 + 5.
+           Rounds{9, 0.0, model::chain(4), 8}, {11, 1.0, model::chain(4), 2},
+           {12, 1.0, model::chain(4), 3},
+           // A chain of 1 at 0.5: 1.5 tokens a round; after rounds 1, 2, 3, 4: 1, 3, 4, 6.
+           {2, 0.5, model::chain(1), 1}, {3, 0.5, model::chain(1), 2}, {4, 0.5, model::chain(1), 2},
+           {5, 0.5, model::chain(1), 3}, {7, 0.5, model::chain(1), 4},
+           // {1,1,3}: 1 + .5 + .25 + .25 x .875 = 1.97 tokens; {1,1,1}: 1.875. For 300: 152, 160.
+           {301, 0.5, {{1, 1, 3}}, 153}, {301, 0.5, model::chain(3), 160}}) {
+    EXPECT_EQ(program_of(speculating(32, output, acceptance, tree)).steps - 1, rounds)
+        << output << " tokens, drafts right with " << acceptance;
+  }
 }
 
 TEST(SpeculationProgram, AGraphIsOneCallADraftStepAndOneToCheck) {
-  const auto eager = program_of(speculating(9, 0.0, model::chain(4)));
-  const auto graph = program_of(speculating(9, 0.0, model::chain(4), DecodeMode::kGraph));
+  const auto eager = program_of(speculating(32, 9, 0.0, model::chain(4)));
+  const auto graph = program_of(speculating(32, 9, 0.0, model::chain(4), DecodeMode::kGraph));
   EXPECT_EQ(graph.program.ops.size(), eager.program.ops.size());
-  const auto two = program_of(speculating(1, 0.0, model::chain(4)));  // the prompt alone
+  const auto two = program_of(speculating(32, 1, 0.0, model::chain(4)));  // the prompt alone
   EXPECT_EQ(calls(graph.program, program::StepKind::kLaunch),
             calls(two.program, program::StepKind::kLaunch) + 8 * 5);
 }
 
 TEST(SpeculationProgram, AGoodDraftMakesWeightBoundDecodingFaster) {
   InferenceRequest plain = generation(32, 33, DecodeMode::kGraph);
-  EXPECT_LT(time_of(speculating(33, 0.8, model::chain(4), DecodeMode::kGraph)), time_of(plain));
+  EXPECT_LT(time_of(speculating(32, 33, 0.8, model::chain(4), DecodeMode::kGraph)), time_of(plain));
 }
 
 }  // namespace

@@ -401,10 +401,7 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
                           48 * server.exchange_time(Kind::kAllGather, 32'768) +
                           server.exchange_time(Kind::kAllGather, 8 * 152'064 * 2);
   EXPECT_EQ(all, slower.step + 48 * mixture + member);
-  ServerAlone group(plan);
-  const std::array<const serving::ScheduledStep*, 2> both{&steps[0], &steps[1]};
-  EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
-              in_ns(all - (slower.step - slower.kernels)), 200);
+  expect_time_of_group_alone(plan, steps, kTokens, 200);
 }
 
 // Of 128 experts each GPU has 64, whole; all else is on both.
@@ -637,19 +634,17 @@ TEST(ServerOverGpus, RequestsGoToTheMemberThatHasLeastToDo) {
   EXPECT_EQ(server.finished_by(1), 1U);
 }
 
-// Two prompts and one, as they are; then decode steps of two sequences and of one, graphs of two.
+// Two prompts and one, as they are; then decode steps of two sequences and of one: graphs of two,
+// or as they are.
 TEST(ServerOverGpus, GraphsOfMembersAreAsLargeAsTheLargest) {
-  ServiceOnGpus server(group_plan(), listed({3, 3, 3}));
-  server.serve(3, 3);
-  EXPECT_THAT(server.tokens_of(0), ElementsAre(Pair(200, 300), Pair(2, 4), Pair(2, 4)));
-  EXPECT_THAT(server.tokens_of(1), ElementsAre(Pair(100, 300), Pair(2, 4), Pair(2, 4)));
-}
-
-TEST(ServerOverGpus, WithoutGraphsNoMemberIsPadded) {
-  ServiceOnGpus server(group_plan(DecodeMode::kEager), listed({3, 3, 3}));
-  server.serve(3, 3);
-  EXPECT_THAT(server.tokens_of(0), ElementsAre(Pair(200, 300), Pair(2, 3), Pair(2, 3)));
-  EXPECT_THAT(server.tokens_of(1), ElementsAre(Pair(100, 300), Pair(1, 3), Pair(1, 3)));
+  ServiceOnGpus graphs(group_plan(), listed({3, 3, 3}));
+  graphs.serve(3, 3);
+  EXPECT_THAT(graphs.tokens_of(0), ElementsAre(Pair(200, 300), Pair(2, 4), Pair(2, 4)));
+  EXPECT_THAT(graphs.tokens_of(1), ElementsAre(Pair(100, 300), Pair(2, 4), Pair(2, 4)));
+  ServiceOnGpus eager(group_plan(DecodeMode::kEager), listed({3, 3, 3}));
+  eager.serve(3, 3);
+  EXPECT_THAT(eager.tokens_of(0), ElementsAre(Pair(200, 300), Pair(2, 3), Pair(2, 3)));
+  EXPECT_THAT(eager.tokens_of(1), ElementsAre(Pair(100, 300), Pair(1, 3), Pair(1, 3)));
 }
 
 // Also in the graphs of a prompt of 100 tokens.
