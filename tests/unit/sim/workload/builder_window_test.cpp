@@ -4,7 +4,7 @@
 #include "sim/program/rules.hpp"
 #include "sim/workload/build_counters.hpp"
 #include "tests/fault.hpp"
-#include "tests/unit/sim/workload/program_recorder.hpp"
+#include "tests/unit/sim/workload/program_maker.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -128,19 +128,12 @@ TEST(BuilderWindow, AWindowLongerThanAMonthIsAFault) {
 
 // One pass is 260 long: the host goes on at 260, 520; its kernels lie 5 after their calls.
 TEST(BuilderWindow, LoopedIterationsRunIntoEachOther) {
-  const program::Program program = must_build(three_iterations().trace(), Window::kIterations);
-  engine::Engine engine;
-  gpu::Gpu gpu(engine, plain_gpu(), gpu::SharingSetup{});
-  RunRecorder recorder;
-  RunSetup setup;
-  setup.observer = &recorder;
-  ProgramRun run(engine, gpu, program, setup);
-  run.start_pass(kSimStart);
-  engine.run_until(SimTime{us(530)});
-  EXPECT_EQ(recorder.passes[0], (Spans{{5, 15}, {265, 275}}));
-  EXPECT_EQ(recorder.passes[1], (Spans{{145, 155}, {405, 415}}));
-  EXPECT_EQ(run.passes(), 2U);
-  EXPECT_EQ(recorder.iterations.back(), (std::pair<std::uint32_t, std::int64_t>{0, 520}));
+  OneRun one(must_build(three_iterations().trace(), Window::kIterations));
+  one.start(at(530));
+  EXPECT_EQ(one.recorder.passes[0], (Spans{{5, 15}, {265, 275}}));
+  EXPECT_EQ(one.recorder.passes[1], (Spans{{145, 155}, {405, 415}}));
+  EXPECT_EQ(one.run->passes(), 2U);
+  EXPECT_EQ(one.recorder.iterations.back(), (std::pair<std::uint32_t, std::int64_t>{0, 520}));
 }
 
 // Launch calls that a full launch queue held. Times in us.

@@ -13,12 +13,7 @@ namespace bubblesim::workload {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::ElementsAre, testing::HasSubstr;
-
-Result<RecordedArrivals> azure(const std::string& lines) {
-  return parse_arrivals("TIMESTAMP,ContextTokens,GeneratedTokens\n" + lines,
-                        ArrivalFormat::kAzure, "trace.csv");
-}
+using testing::HasSubstr;
 
 TEST(ArrivalFile, TimesOfEachFormatCountFromTheFirstArrival) {
   struct Case {
@@ -114,18 +109,26 @@ TEST(ArrivalFile, LengthsThatAreNotThereAreAFault) {
               HasSubstr("arrival times alone"));
 }
 
-TEST(ArrivalFile, TimesOutOfOrderAreSortedAndCounted) {
-  const auto arrivals = parse_arrivals("arrived_at\n3\n1\n2\n", ArrivalFormat::kSplitwise, "t");
-  ASSERT_TRUE(arrivals);
-  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, milliseconds{1000}, milliseconds{2000}));
-  EXPECT_EQ(arrivals->counters.count("arrivals_reordered"), 1U);  // 1 lies before 3
-}
-
-TEST(ArrivalFile, OneDamagedLineIsDroppedAndCounted) {
-  const auto arrivals = parse_arrivals("arrived_at\n1\noops\n2\n", ArrivalFormat::kSplitwise, "t");
-  ASSERT_TRUE(arrivals);
-  EXPECT_EQ(arrivals->offsets.size(), 2U);
-  EXPECT_EQ(arrivals->counters.count("arrival_lines_damaged"), 1U);
+TEST(ArrivalFile, WhatIsLeftOutOrMovedIsCounted) {
+  const std::string azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
+  for (const auto& [format, text, seconds, counter] :
+       {std::tuple{ArrivalFormat::kSplitwise, std::string("arrived_at\n3\n1\n2\n"),
+                   std::vector{0, 1, 2}, "arrivals_reordered"},  // 1 lies before 3
+        {ArrivalFormat::kSplitwise, "arrived_at\n1\noops\n2\n", {0, 1}, "arrival_lines_damaged"},
+        {ArrivalFormat::kAzure, azure + "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:1", {0},
+         "arrival_lines_truncated"},
+        // A whole last line needs no end.
+        {ArrivalFormat::kAzure, azure + "2023-11-16 18:15:46.6805900,374,44", {0}, ""}}) {
+    const auto arrivals = must(parse_arrivals(text, format, "t"));
+    std::vector<Duration> offsets;
+    for (const int second : seconds) offsets.push_back(std::chrono::seconds{second});
+    EXPECT_EQ(arrivals.offsets, offsets) << text;
+    if (std::string_view(counter).empty()) {
+      EXPECT_TRUE(arrivals.counters.empty());
+    } else {
+      EXPECT_EQ(arrivals.counters.count(counter), 1U);
+    }
+  }
 }
 
 TEST(ArrivalFile, MoreThanAHundredthDamagedIsAFaultWithTheFirstLine) {
@@ -137,16 +140,6 @@ TEST(ArrivalFile, MoreThanAHundredthDamagedIsAFaultWithTheFirstLine) {
   EXPECT_EQ(three.place, "line 252");
   EXPECT_THAT(three.message, HasSubstr("found \"a\""));
   EXPECT_THAT(three.message, HasSubstr("3 damaged lines"));
-}
-
-TEST(ArrivalFile, CutOffLastLineIsDroppedAndCounted) {
-  const auto arrivals = must(azure("2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:1"));
-  EXPECT_EQ(arrivals.offsets.size(), 1U);
-  EXPECT_EQ(arrivals.counters.count("arrival_lines_truncated"), 1U);
-}
-
-TEST(ArrivalFile, WholeLastLineNeedsNoLineEnd) {
-  EXPECT_EQ(azure("2023-11-16 18:15:46.6805900,374,44")->offsets.size(), 1U);
 }
 
 struct Bad {
@@ -199,6 +192,11 @@ class ArrivalFileOnDisk : public testing::Test {
             testing::UnitTest::GetInstance()->current_test_info()->name();
   }
   void TearDown() override { std::filesystem::remove(path_); }
+  void write_packed(const std::string& text) const {
+    gzFile file = gzopen(path_.c_str(), "wb");
+    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(file);
+  }
 
   std::string path_;
 };
@@ -207,9 +205,7 @@ TEST_F(ArrivalFileOnDisk, CompressedAndPlainFilesReadAlike) {
   const std::string text = "arrived_at\n0.5\n0.75\n";
   std::ofstream(path_) << text;
   const auto plain = read_arrivals(path_, ArrivalFormat::kSplitwise);
-  gzFile file = gzopen(path_.c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
+  write_packed(text);
   const auto packed = read_arrivals(path_, ArrivalFormat::kSplitwise);
   ASSERT_TRUE(plain && packed);
   EXPECT_EQ(plain->offsets, packed->offsets);
@@ -218,19 +214,14 @@ TEST_F(ArrivalFileOnDisk, CompressedAndPlainFilesReadAlike) {
 TEST_F(ArrivalFileOnDisk, DamagedCompressionIsAFault) {
   std::string text = "arrived_at\n";
   for (int i = 0; i < 100000; ++i) text += std::to_string(i * 7919 % 100003) + "\n";
-  gzFile file = gzopen(path_.c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
+  write_packed(text);
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) / 2);
   EXPECT_THAT(error_of(read_arrivals(path_, ArrivalFormat::kSplitwise)).message,
               HasSubstr("compression is damaged"));
 }
 
-TEST_F(ArrivalFileOnDisk, FileThatIsNotThereIsAFault) {
+TEST_F(ArrivalFileOnDisk, WhatIsNotThereAndFoldersAreFaults) {
   EXPECT_FALSE(read_arrivals(path_, ArrivalFormat::kAzure));
-}
-
-TEST_F(ArrivalFileOnDisk, FolderIsAFault) {
   EXPECT_FALSE(read_arrivals(testing::TempDir(), ArrivalFormat::kAzure));
 }
 

@@ -198,28 +198,24 @@ TEST(RequestLengths, AConversationEndsAtTheWindow) {
   EXPECT_EQ(largest(conversations(1, 9, 80)).prompt_tokens, 100U) << "no turn fits: it is refused";
 }
 
-TEST(Decimal, SecondsBecomeExactNanoseconds) {
-  EXPECT_EQ(parse_decimal("0.1", kSecondDigits), Duration{100'000'000});
-  EXPECT_EQ(parse_decimal("4.314579", kSecondDigits), Duration{4'314'579'000});
-  EXPECT_EQ(parse_decimal("0.000000001", kSecondDigits), Duration{1});
-  EXPECT_EQ(parse_decimal("1048575.000000007", kSecondDigits), Duration{1'048'575'000'000'007});
-}
-
-TEST(Decimal, DigitsBelowANanosecondAreCutOff) {
-  EXPECT_EQ(parse_decimal("0.0230560199975967", kSecondDigits), Duration{23'056'019});
-  EXPECT_EQ(parse_decimal("0.0000000009", kSecondDigits), Duration{0});
-}
-
-TEST(Decimal, UnitShiftsThePoint) {
-  EXPECT_EQ(parse_decimal("27482", kMillisecondDigits), Duration{27'482'000'000});
-  EXPECT_EQ(parse_decimal("0.5", kMillisecondDigits), Duration{500'000});
-}
-
-TEST(Decimal, ExponentsShiftThePointToo) {
-  EXPECT_EQ(parse_decimal("1e-05", kSecondDigits), Duration{10'000});
-  EXPECT_EQ(parse_decimal("1.5E+3", kSecondDigits), Duration{1'500'000'000'000});
-  EXPECT_EQ(parse_decimal("1e-999999999", kSecondDigits), Duration{0});
-  EXPECT_EQ(parse_decimal("0e999999999", kSecondDigits), Duration{0});
+TEST(Decimal, DigitsBecomeExactNanoseconds) {
+  for (const auto& [text, digits, nanoseconds] :
+       {std::tuple{"0.1", kSecondDigits, 100'000'000LL},
+        {"4.314579", kSecondDigits, 4'314'579'000LL},
+        {"0.000000001", kSecondDigits, 1LL},
+        {"1048575.000000007", kSecondDigits, 1'048'575'000'000'007LL},
+        // Digits below a nanosecond are cut off.
+        {"0.0230560199975967", kSecondDigits, 23'056'019LL},
+        {"0.0000000009", kSecondDigits, 0LL},
+        // The unit and exponents shift the point.
+        {"27482", kMillisecondDigits, 27'482'000'000LL},
+        {"0.5", kMillisecondDigits, 500'000LL},
+        {"1e-05", kSecondDigits, 10'000LL},
+        {"1.5E+3", kSecondDigits, 1'500'000'000'000LL},
+        {"1e-999999999", kSecondDigits, 0LL},
+        {"0e999999999", kSecondDigits, 0LL}}) {
+    EXPECT_EQ(parse_decimal(text, digits), Duration{nanoseconds}) << text;
+  }
 }
 
 TEST(Decimal, WhatIsNoTimeIsRefused) {
