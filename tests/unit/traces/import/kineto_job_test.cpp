@@ -18,8 +18,15 @@ using sample::file, sample::kernel;
 
 class KinetoJob : public testing::Test {
  protected:
-  fs::path write(const std::string& name, const std::string& text) {
+  fs::path write(const std::string& name, const std::string& text) const {
     return temp_.write(name, text);
+  }
+
+  /// The job of these files, by name.
+  Result<JobTrace> job_of(const std::vector<std::pair<std::string, std::string>>& files) const {
+    std::vector<fs::path> paths;
+    for (const auto& [name, text] : files) paths.push_back(write(name, text));
+    return import_kineto_job(paths);
   }
 
   static std::string of_rank(int rank, int world) {
@@ -32,8 +39,8 @@ class KinetoJob : public testing::Test {
 };
 
 TEST_F(KinetoJob, files_are_sorted_by_recorded_rank) {
-  const auto job = must(import_kineto_job(std::vector<fs::path>{
-      write("a.json", of_rank(1, 2)), write("deeper/b.pt.trace.json", of_rank(0, 2))}));
+  const auto job = must(job_of({{"a.json", of_rank(1, 2)},
+                                {"deeper/b.pt.trace.json", of_rank(0, 2)}}));
   ASSERT_EQ(job.ranks.size(), 2U);
   EXPECT_EQ(job.ranks[0].provenance.source, "b.pt.trace.json");
   EXPECT_EQ(job.ranks[1].rank, 1U);
@@ -50,9 +57,10 @@ std::string of_gpu(const std::string& model, const std::string& program) {
 
 // Of another GPU; of the same, with five other kernels; of the same, with the same.
 TEST_F(KinetoJob, ranks_that_may_be_of_another_job_are_counted) {
-  const auto job = must(import_kineto_job(std::vector<fs::path>{
-      write("a.json", of_gpu("V100", "bert_")), write("b.json", of_gpu("H100", "bert_")),
-      write("c.json", of_gpu("V100", "dlrm_")), write("d.json", of_gpu("V100", "bert_"))}));
+  const auto job = must(job_of({{"a.json", of_gpu("V100", "bert_")},
+                                {"b.json", of_gpu("H100", "bert_")},
+                                {"c.json", of_gpu("V100", "dlrm_")},
+                                {"d.json", of_gpu("V100", "bert_")}}));
   std::vector<std::uint64_t> counts;
   for (const RankTrace& rank : job.ranks) {
     counts.push_back(rank.counters.count("kineto_ranks_of_another_job"));
@@ -61,8 +69,7 @@ TEST_F(KinetoJob, ranks_that_may_be_of_another_job_are_counted) {
 }
 
 TEST_F(KinetoJob, two_files_of_one_rank_are_a_fault_that_names_both) {
-  const auto job = import_kineto_job(std::vector<fs::path>{write("a.json", of_rank(1, 2)),
-                                                           write("b.json", of_rank(1, 2))});
+  const auto job = job_of({{"a.json", of_rank(1, 2)}, {"b.json", of_rank(1, 2)}});
   ASSERT_FALSE(job.has_value());
   EXPECT_NE(job.error().text().find("a.json"), std::string::npos);
   EXPECT_NE(job.error().text().find("b.json"), std::string::npos);
@@ -85,15 +92,13 @@ TEST_F(KinetoJob, two_cycles_of_one_process_are_a_fault_that_names_both) {
 }
 
 TEST_F(KinetoJob, files_of_different_jobs_are_a_fault) {
-  const auto job = import_kineto_job(std::vector<fs::path>{write("a.json", of_rank(0, 2)),
-                                                           write("b.json", of_rank(1, 4))});
+  const auto job = job_of({{"a.json", of_rank(0, 2)}, {"b.json", of_rank(1, 4)}});
   ASSERT_FALSE(job.has_value());
   EXPECT_NE(job.error().message.find("found 4"), std::string::npos);
 }
 
 TEST_F(KinetoJob, missing_ranks_are_counted_and_listed) {
-  const auto job = must(import_kineto_job(std::vector<fs::path>{write("a.json", of_rank(1, 4)),
-                                                                write("b.json", of_rank(3, 4))}));
+  const auto job = must(job_of({{"a.json", of_rank(1, 4)}, {"b.json", of_rank(3, 4)}}));
   const CounterSet& counters = job.ranks[0].counters;
   EXPECT_EQ(counters.count("job_ranks_missing"), 2U);
   for (const auto& [name, entry] : counters) {
@@ -105,12 +110,10 @@ TEST_F(KinetoJob, missing_ranks_are_counted_and_listed) {
 
 TEST_F(KinetoJob, ranks_come_from_names_else_from_order) {
   const std::string text = file({kernel("1.5")});
-  const auto named = must(import_kineto_job(std::vector<fs::path>{
-      write("x-rank1-chrome.json", text), write("x-rank_0.json", text)}));
+  const auto named = must(job_of({{"x-rank1-chrome.json", text}, {"x-rank_0.json", text}}));
   EXPECT_EQ(named.ranks[0].provenance.source, "x-rank_0.json");
   EXPECT_EQ(named.ranks[0].counters.count("kineto_rank_from_file_name"), 1U);
-  const auto ordered = must(import_kineto_job(
-      std::vector<fs::path>{write("z.json", text), write("y.json", text)}));
+  const auto ordered = must(job_of({{"z.json", text}, {"y.json", text}}));
   EXPECT_EQ(ordered.ranks[1].provenance.source, "y.json");
   EXPECT_EQ(ordered.ranks[1].rank, 1U);
   EXPECT_EQ(ordered.ranks[1].world_size, 2U);
@@ -118,8 +121,7 @@ TEST_F(KinetoJob, ranks_come_from_names_else_from_order) {
 }
 
 TEST_F(KinetoJob, a_file_that_is_no_trace_is_named_and_left_out) {
-  const auto job = must(import_kineto_job(std::vector<fs::path>{write("a.json", "[[1, 2], [3, 4]]"),
-                                                                write("b.json", of_rank(0, 1))}));
+  const auto job = must(job_of({{"a.json", "[[1, 2], [3, 4]]"}, {"b.json", of_rank(0, 1)}}));
   ASSERT_EQ(job.ranks.size(), 1U);
   EXPECT_TRUE(job.ranks[0].counters.has_error());
   for (const auto& [name, entry] : job.ranks[0].counters) {
@@ -158,9 +160,8 @@ std::vector<std::string> two_gpus() {
 }
 
 TEST_F(KinetoJob, a_process_with_two_gpus_is_a_rank_a_gpu) {
-  const auto job = must(import_kineto_job(std::vector<fs::path>{write(
-      "a.json", file(two_gpus(), R"("deviceProperties": [{"id": 0, "name": "A"},
-                                    {"id": 1, "name": "B"}],)"))}));
+  const auto job = must(job_of({{"a.json", file(two_gpus(), R"("deviceProperties": [
+      {"id": 0, "name": "A"}, {"id": 1, "name": "B"}],)")}}));
   ASSERT_EQ(job.ranks.size(), 2U);
   for (std::uint32_t i = 0; i < 2; ++i) {
     const RankTrace& rank = job.ranks[i];
@@ -190,8 +191,7 @@ TEST_F(KinetoJob, further_gpus_of_a_process_come_after_the_ranks_of_its_job) {
     return file(two_gpus(), "\"distributedInfo\": {\"rank\": " + std::to_string(rank) +
                                 ", \"world_size\": 2},");
   };
-  const auto job = must(import_kineto_job(std::vector<fs::path>{
-      write("a.json", of_rank_with_two(0)), write("b.json", of_rank_with_two(1))}));
+  const auto job = must(job_of({{"a.json", of_rank_with_two(0)}, {"b.json", of_rank_with_two(1)}}));
   ASSERT_EQ(job.ranks.size(), 4U);
   const std::array<std::size_t, 4> operations{4, 4, 1, 1};
   const std::array<std::uint32_t, 4> processes{1, 2, 1, 2};
@@ -223,16 +223,51 @@ RankTrace rank_with(std::uint32_t rank, const std::vector<int>& ends_us,
   return import_kineto_text(file(events), "t.json", options).value();
 }
 
-TEST(Align, the_median_difference_of_ends_is_the_offset) {
-  // Rank 1 is 1000 us late; its third collective ends 3 us later than that.
-  JobTrace job{{rank_with(0, {100, 250, 430, 700, 800}),
-                rank_with(1, {1100, 1250, 1433, 1700, 1800})}};
-  const AlignmentReport report = align_ranks(job);
-  EXPECT_EQ(report.ranks[1].offset, Duration{-1000000});
-  EXPECT_EQ(report.matched, 5U);
-  EXPECT_EQ(report.residual_median, Duration{0});
-  EXPECT_EQ(report.residual_max, Duration{3000});
-  EXPECT_EQ(to_ns(job.ranks[1].device_ops[0].end()), 100000);
+/// Ends of collectives on two ranks, and what is found; afterwards nothing else fits the clocks.
+struct Aligned {
+  std::string_view name;
+  std::vector<int> ends0, ends1;
+  std::int64_t offset_us;  ///< of rank 1
+  std::uint64_t matched, unmatched, ambiguous;
+  std::int64_t residual_max_us = 0;
+  std::string kernel = "ncclDevKernel_AllReduce";
+};
+
+TEST(Align, clocks_are_moved_by_what_ends_of_collectives_say) {
+  for (const Aligned& row : {
+           // Rank 1 is 1000 us late; its third collective ends 3 us later than that.
+           Aligned{"the median difference of ends is the offset", {100, 250, 430, 700, 800},
+                   {1100, 1250, 1433, 1700, 1800}, -1000, 5, 0, 0, 3},
+           // Rank 1 began two collectives later and saw one more at the end.
+           {"windows that differ are matched where they overlap", {100, 250, 430, 700, 800},
+            {435, 705, 805, 1000}, -5, 3, 1, 0},
+           // Steps of 1000 us. Rank 1 is 501 us late, or 499 us early and a step behind: 4 pairs,
+           // or 3.
+           {"clocks half a step apart are taken to show the same steps", {100, 1100, 2100, 3100},
+            {601, 1601, 2601, 3601}, -501, 4, 0, 1},
+           // Rank 1 began a step later; its clock is 100 us late. The next best offset is 900 us.
+           {"even steps are matched by the least offset", {100, 1100, 2100, 3100},
+            {1200, 2200, 3200, 4200}, -100, 3, 1, 0},
+           {"sends and receives move no clock", {100, 200}, {150, 290}, 0, 0, 0, 0, 0,
+            "ncclDevKernel_SendRecv"}}) {
+    SCOPED_TRACE(row.name);
+    JobTrace job{{rank_with(0, row.ends0, row.kernel), rank_with(1, row.ends1, row.kernel)}};
+    const AlignmentReport report = align_ranks(job);
+    const CounterSet& counters = job.ranks[1].counters;
+    EXPECT_EQ(report.ranks[1].offset, std::chrono::microseconds{row.offset_us});
+    EXPECT_EQ(report.matched, row.matched);
+    EXPECT_EQ(report.ranks[1].matched, row.matched);
+    EXPECT_EQ(report.ranks[1].unmatched, row.unmatched);
+    EXPECT_EQ(report.residual_median, Duration{0});
+    EXPECT_EQ(report.residual_max, std::chrono::microseconds{row.residual_max_us});
+    EXPECT_EQ(to_ns(job.ranks[1].device_ops[0].end()), 1000 * (row.ends1[0] + row.offset_us));
+    EXPECT_EQ(counters.count("align_collectives_unmatched"), row.unmatched);
+    EXPECT_EQ(counters.count("align_offset_ambiguous"), row.ambiguous);
+    EXPECT_EQ(counters.count("align_ranks_without_collective"), row.matched == 0 ? 1U : 0U);
+    align_ranks(job);  // as of a trace that was written and is read again
+    EXPECT_EQ(counters.count("align_collectives_unmatched"), row.unmatched);
+    EXPECT_EQ(counters.count("align_offset_ambiguous"), 0U);
+  }
 }
 
 TEST(Align, whatever_has_a_time_goes_with_its_rank) {
@@ -244,47 +279,6 @@ TEST(Align, whatever_has_a_time_goes_with_its_rank) {
   EXPECT_EQ(to_ns(late.stalls[0].start), 120'000);
   EXPECT_EQ(to_ns(late.clocks[0].at), 1'000);
   EXPECT_EQ(late.clocks[0].realtime_ns, 5);
-}
-
-TEST(Align, windows_that_differ_are_matched_where_they_overlap) {
-  // Rank 1 began two collectives later and saw one more at the end.
-  JobTrace job{{rank_with(0, {100, 250, 430, 700, 800}), rank_with(1, {435, 705, 805, 1000})}};
-  const AlignmentReport report = align_ranks(job);
-  EXPECT_EQ(report.ranks[1].offset, Duration{-5000});
-  EXPECT_EQ(report.ranks[1].matched, 3U);
-  EXPECT_EQ(report.ranks[1].unmatched, 1U);
-  EXPECT_EQ(job.ranks[1].counters.count("align_collectives_unmatched"), 1U);
-  align_ranks(job);  // as of a trace that was written and is read again
-  EXPECT_EQ(job.ranks[1].counters.count("align_collectives_unmatched"), 1U);
-}
-
-TEST(Align, clocks_half_a_step_apart_are_taken_to_show_the_same_steps) {
-  // Steps of 1000 us. Rank 1 is 501 us late, or 499 us early and a step behind: 4 pairs, or 3.
-  JobTrace job{{rank_with(0, {100, 1100, 2100, 3100}), rank_with(1, {601, 1601, 2601, 3601})}};
-  const AlignmentReport report = align_ranks(job);
-  EXPECT_EQ(report.ranks[1].offset, Duration{-501000});
-  EXPECT_EQ(report.ranks[1].matched, 4U);
-  EXPECT_EQ(job.ranks[1].counters.count("align_offset_ambiguous"), 1U);
-  align_ranks(job);  // now that clocks agree, nothing else fits
-  EXPECT_EQ(job.ranks[1].counters.count("align_offset_ambiguous"), 0U);
-}
-
-TEST(Align, even_steps_are_matched_by_the_least_offset) {
-  // Rank 1 began a step later; its clock is 100 us late. The next best offset is 900 us.
-  JobTrace job{{rank_with(0, {100, 1100, 2100, 3100}), rank_with(1, {1200, 2200, 3200, 4200})}};
-  const AlignmentReport report = align_ranks(job);
-  EXPECT_EQ(report.ranks[1].offset, Duration{-100000});
-  EXPECT_EQ(report.ranks[1].matched, 3U);
-  EXPECT_EQ(job.ranks[1].counters.count("align_offset_ambiguous"), 0U);
-}
-
-TEST(Align, sends_and_receives_move_no_clock) {
-  const std::string name = "ncclDevKernel_SendRecv";
-  JobTrace job{{rank_with(0, {100, 200}, name), rank_with(1, {150, 290}, name)}};
-  const AlignmentReport report = align_ranks(job);
-  EXPECT_EQ(report.matched, 0U);
-  EXPECT_EQ(report.ranks[1].offset, Duration{0});
-  EXPECT_EQ(job.ranks[1].counters.count("align_ranks_without_collective"), 1U);
 }
 
 TEST(Align, a_rank_may_hang_on_another_than_the_first) {

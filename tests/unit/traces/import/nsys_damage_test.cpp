@@ -209,8 +209,8 @@ TEST(NsysData, a_run_on_an_h200_agrees_with_sql) {
 
 // Schema 3.13: CloverLeaf on an A100; every kernel is followed by a cudaDeviceSynchronize.
 TEST(NsysData, cloverleaf_agrees_with_sql) {
-  const fs::path path =
-      kData / "hpcgroup+pipit/pipit/tests/data/cloverleaf-nsys/perlmutter-cloverleaf-cuda.sqlite.gz";
+  const fs::path path = kData / "hpcgroup+pipit/pipit/tests/data/cloverleaf-nsys" /
+                        "perlmutter-cloverleaf-cuda.sqlite.gz";
   if (!fs::exists(path)) GTEST_SKIP() << "no " << path;
   const RankTrace trace = read(path);
   const Figures got = figures_of(trace);
