@@ -96,8 +96,7 @@ TEST(TrainingWork, ABlockKeepsWhatKorthikantisTableSays) {
 }
 
 TEST(TrainingWork, FusedAttentionKeepsNoScores) {
-  TrainingShape shape = run_of(2, 1024);
-  shape.attention = AttentionKernels::kFlash;
+  TrainingShape shape = flash_run_of(2, 1024);
   // Besides the 34: one FP32 number for each row of scores.
   EXPECT_DOUBLE_EQ(block(shape).activation_bytes, kSbh * 34 + 4 * kA * kS * kB);
   shape.recompute = Recompute::kSelective;
@@ -105,9 +104,7 @@ TEST(TrainingWork, FusedAttentionKeepsNoScores) {
 }
 
 TEST(TrainingWork, FusedCausalAttentionSkipsHalfOfTheScores) {
-  TrainingShape shape = run_of(2, 1024);
-  shape.attention = AttentionKernels::kFlash;
-  const LayerWork layer = block(shape);
+  const LayerWork layer = block(flash_run_of(2, 1024));
   // 4 b s^2 h / 2; backward 2.5 times as much.
   EXPECT_DOUBLE_EQ(kernel(layer.forward, "attention").flops, 2 * kSbh * kS);
   EXPECT_DOUBLE_EQ(kernel(layer.input_grad, "attention input-grad").flops, 5 * kSbh * kS);
@@ -249,8 +246,7 @@ TEST(TrainingWork, ASplitThatDoesNotDivideNamesTheNearestThatDoes) {
             "4 or 8 (nearest that do)");
   Split context;
   context.context = 3;
-  TrainingShape shape = run_of(1, 1024);
-  shape.attention = AttentionKernels::kFlash;
+  TrainingShape shape = flash_run_of(1, 1024);
   EXPECT_THAT(training_work(small(), context, shape).error().message, HasSubstr("expected 2 or 4"));
   EXPECT_THAT(training_work(small(), {}, run_of(1, 4096)).error().message,
               HasSubstr("gpt h1024 l4 has positions for 1024"));
@@ -265,8 +261,7 @@ TEST(TrainingWork, ASplitThatDoesNotDivideNamesTheNearestThatDoes) {
 TEST(TrainingWork, ContextRanksPassKeysAndValuesRoundBesideTheAttention) {
   Split split;
   split.context = 4;
-  TrainingShape shape = run_of(1, 8192);
-  shape.attention = AttentionKernels::kFlash;
+  TrainingShape shape = flash_run_of(1, 8192);
   shape.precision = Precision::kBf16;
   const LayerWork whole = layer_of(train(shipped("llama3-405b"), shape), "block");
   const LayerWork layer = layer_of(train(shipped("llama3-405b"), shape, split), "block");
@@ -281,9 +276,7 @@ TEST(TrainingWork, ContextRanksPassKeysAndValuesRoundBesideTheAttention) {
 }
 
 TEST(TrainingWork, SharedKeysShrinkTheProjectionAndWhatIsKept) {
-  TrainingShape shape = run_of(1, 8192);
-  shape.attention = AttentionKernels::kFlash;
-  const LayerWork layer = layer_of(train(shipped("llama3-405b"), shape), "block");
+  const LayerWork layer = layer_of(train(shipped("llama3-405b"), flash_run_of(1, 8192)), "block");
   EXPECT_EQ(kernel(layer.forward, "qkv gemm").gemm.n, 16384U + 2 * 8 * 128);
   // Norm and linear inputs 4 x h, q and o 2 x h, k and v 2 x 1024, gate, up and their product.
   const double per_layer = 4 * 16384.0 + 2 * 16384 + 2 * 1024 + 3 * 53248;
@@ -293,8 +286,7 @@ TEST(TrainingWork, SharedKeysShrinkTheProjectionAndWhatIsKept) {
 TEST(TrainingWork, ExpertsExchangeTokensTwiceEachWayAndShareTheWork) {
   Split split;
   split.expert = 8;
-  TrainingShape shape = run_of(1, 4096);
-  shape.attention = AttentionKernels::kFlash;
+  TrainingShape shape = flash_run_of(1, 4096);
   const LayerWork layer = layer_of(train(shipped("mixtral-8x7b"), shape, split), "expert block");
   const auto forward = exchanges(layer.forward);
   ASSERT_THAT(forward, SizeIs(2));

@@ -17,19 +17,19 @@ namespace bubblesim::model {
 
 inline std::string model_folder() { return std::string(BUBBLESIM_SOURCE_DIR) + "/configs/models"; }
 
-inline ModelSpec shipped(std::string_view id) {
-  auto spec = find_model(id, model_folder());
-  if (!spec) {
-    for (const Error& error : spec.error()) ADD_FAILURE() << error.text();
-    return {};
-  }
-  return std::move(*spec);
-}
+inline ModelSpec shipped(std::string_view id) { return must(find_model(id, model_folder())); }
 
 inline TrainingShape run_of(std::uint32_t micro_batch, std::uint64_t sequence) {
   TrainingShape shape;
   shape.micro_batch = micro_batch;
   shape.sequence = sequence;
+  return shape;
+}
+
+/// The same with fused attention.
+inline TrainingShape flash_run_of(std::uint32_t micro_batch, std::uint64_t sequence) {
+  TrainingShape shape = run_of(micro_batch, sequence);
+  shape.attention = AttentionKernels::kFlash;
   return shape;
 }
 

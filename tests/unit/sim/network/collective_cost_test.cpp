@@ -52,6 +52,16 @@ Duration moving(const Topology& topology, const Transfer& transfer) {
   return topology.solo_time(transfer) - transfer.latency;
 }
 
+Transfer plan_all_reduce(const Topology& topology, const Group& group, Bytes bytes = kBig) {
+  return topology.plan(CollectivePattern::kAllReduce, bytes, group);
+}
+
+/// Of 0.8 GB, without latencies.
+Duration all_reduce_time(const hardware::ClusterSpec& spec, const Group& group) {
+  const Topology topology(spec);
+  return moving(topology, plan_all_reduce(topology, group));
+}
+
 double load_of(const Transfer& transfer, LinkId link) {
   double bytes = 0;
   for (const LinkLoad& load : transfer.loads) {
@@ -71,7 +81,7 @@ TEST(CollectiveCost, BusFactorsAreThoseOfNcclTests) {
 // 8.4 + 14 steps of 3.4 = 56 us; 0.8 GB x 14/8 over 100 GB/s = 14 ms.
 TEST(CollectiveCost, ARingOfEightHasFourteenSteps) {
   const Topology topology(round_cluster());
-  const Transfer ring = topology.plan(CollectivePattern::kAllReduce, kBig, strided_group(0, 8));
+  const Transfer ring = plan_all_reduce(topology, strided_group(0, 8));
   EXPECT_EQ(ring.algorithm, Algorithm::kRing);
   EXPECT_EQ(ring.latency, us(56));
   EXPECT_EQ(moving(topology, ring), us(14000));
@@ -91,10 +101,9 @@ TEST(CollectiveCost, GatherAndScatterAreHalfAnAllReduce) {
 
 TEST(CollectiveCost, NobodyToTalkToCostsNothing) {
   const Topology topology(round_cluster());
-  EXPECT_EQ(topology.solo_time(topology.plan(CollectivePattern::kAllReduce, kBig,
-                                             strided_group(5, 1))), Duration{0});
-  EXPECT_EQ(topology.solo_time(topology.plan(CollectivePattern::kAllReduce, Bytes{0},
-                                             strided_group(0, 8))), Duration{0});
+  EXPECT_EQ(topology.solo_time(plan_all_reduce(topology, strided_group(5, 1))), Duration{0});
+  EXPECT_EQ(topology.solo_time(plan_all_reduce(topology, strided_group(0, 8), Bytes{0})),
+            Duration{0});
 }
 
 // Two nodes of eight: 0.8 GB x 2 x 15/16 = 1.5 GB leave each node over 8 NICs of 10 GB/s.
@@ -125,8 +134,7 @@ TEST(CollectiveCost, AHierarchyHasFewerStepsThanARing) {
 // 8.4 + 2 x (7 x 4 + 6 x 14) us: log2(64) steps up and down. Small messages take it.
 TEST(CollectiveCost, ATreeServesSmallMessagesBetweenNodes) {
   const Topology topology(round_cluster(64));
-  const Transfer tree =
-      topology.plan(CollectivePattern::kAllReduce, Bytes{100000}, strided_group(0, 512));
+  const Transfer tree = plan_all_reduce(topology, strided_group(0, 512), Bytes{100000});
   EXPECT_EQ(tree.algorithm, Algorithm::kTree);
   EXPECT_EQ(tree.latency, us(232.4));
 }
@@ -136,7 +144,7 @@ TEST(CollectiveCost, NvlsMovesAnArrayAndAShard) {
   hardware::ClusterSpec spec = round_cluster();
   spec.collectives.nvls = true;
   const Topology topology(spec);
-  const Transfer nvls = topology.plan(CollectivePattern::kAllReduce, kBig, strided_group(0, 8));
+  const Transfer nvls = plan_all_reduce(topology, strided_group(0, 8));
   EXPECT_EQ(nvls.algorithm, Algorithm::kNvls);
   EXPECT_EQ(nvls.latency, us(25));
   EXPECT_EQ(moving(topology, nvls), us(9000));
@@ -202,26 +210,17 @@ TEST(CollectiveCost, PairsMeetOverTheirNvlinksAndOthersOverPcie) {
   spec.node.kind = hardware::NodeLink::kPairs;
   spec.node.bandwidth = {20e9};
   spec.node.pair_bandwidth = {100e9};
-  const Topology topology(spec);
-  const auto time = [&](const Group& group) {
-    return moving(topology, topology.plan(CollectivePattern::kAllReduce, kBig, group));
-  };
-  EXPECT_EQ(time(strided_group(2, 2)), us(8000));   // GPUs 2 and 3
-  EXPECT_EQ(time(strided_group(1, 2)), us(40000));  // 1 and 2
+  EXPECT_EQ(all_reduce_time(spec, strided_group(2, 2)), us(8000));   // GPUs 2 and 3
+  EXPECT_EQ(all_reduce_time(spec, strided_group(1, 2)), us(40000));  // 1 and 2
 }
 
 TEST(CollectiveCost, AMeshGivesGroupsWhatTheirLinksGive) {
   hardware::ClusterSpec spec = round_cluster();
   spec.node.kind = hardware::NodeLink::kMesh;
   spec.node.group_bandwidth = {{20e9}, {20e9}, {50e9}, {50e9}, {50e9}, {50e9}, {100e9}};
-  const Topology topology(spec);
-  const auto time = [&](std::uint32_t gpus) {
-    return moving(topology, topology.plan(CollectivePattern::kAllReduce, kBig,
-                                          strided_group(0, gpus)));
-  };
-  EXPECT_EQ(time(2), us(40000));  // 0.8 GB x 1 over 20 GB/s
-  EXPECT_EQ(time(4), us(24000));  // 0.8 GB x 1.5 over 50 GB/s
-  EXPECT_EQ(time(8), us(14000));
+  EXPECT_EQ(all_reduce_time(spec, strided_group(0, 2)), us(40000));  // 0.8 GB x 1 over 20 GB/s
+  EXPECT_EQ(all_reduce_time(spec, strided_group(0, 4)), us(24000));  // 0.8 GB x 1.5 over 50 GB/s
+  EXPECT_EQ(all_reduce_time(spec, strided_group(0, 8)), us(14000));
 }
 
 // 0.8 GB over the port of a switch, of a pair, or of a mesh's group of two; nothing of NCCL's.
@@ -245,7 +244,7 @@ TEST(CollectiveCost, SmallMessagesUseFewerChannels) {
   spec.collectives.channel_quantum = Bytes{10000};
   const Topology topology(spec);
   const auto plan = [&](std::uint64_t bytes) {
-    return topology.plan(CollectivePattern::kAllReduce, Bytes{bytes}, strided_group(0, 8));
+    return plan_all_reduce(topology, strided_group(0, 8), Bytes{bytes});
   };
   EXPECT_EQ(plan(800000).channels, 10U);
   EXPECT_EQ(plan(1920000).channels, 24U);
@@ -258,13 +257,8 @@ TEST(CollectiveCost, SmallMessagesUseFewerChannels) {
 TEST(CollectiveCost, LocalCopiesCostSmallGroupsMore) {
   hardware::ClusterSpec spec = round_cluster();
   spec.collectives.local_copies = 0.5;
-  const Topology topology(spec);
-  const auto time = [&](std::uint32_t gpus) {
-    return moving(topology, topology.plan(CollectivePattern::kAllReduce, kBig,
-                                          strided_group(0, gpus)));
-  };
-  EXPECT_EQ(time(2), us(10000));  // 0.4 GB x 2.5
-  EXPECT_EQ(time(8), us(14500));  // 0.1 GB x 14.5
+  EXPECT_EQ(all_reduce_time(spec, strided_group(0, 2)), us(10000));  // 0.4 GB x 2.5
+  EXPECT_EQ(all_reduce_time(spec, strided_group(0, 8)), us(14500));  // 0.1 GB x 14.5
 }
 
 // LL below its limit: 6.6 + 14 x 0.6 = 15 us.
@@ -274,7 +268,7 @@ TEST(CollectiveCost, LowLatencyIsLeftAtItsLimit) {
   spec.collectives.low_latency_below = Bytes{1000};
   const Topology topology(spec);
   const auto plan = [&](std::uint64_t bytes) {
-    return topology.plan(CollectivePattern::kAllReduce, Bytes{bytes}, strided_group(0, 8));
+    return plan_all_reduce(topology, strided_group(0, 8), Bytes{bytes});
   };
   EXPECT_EQ(plan(999).latency, us(15));
   EXPECT_EQ(plan(1000).latency, us(56));
@@ -303,8 +297,8 @@ TEST(CollectiveCost, GroupsAreTheSameInEveryForm) {
   const Group listed{.listed = {24, 0, 1, 8, 9, 16, 17, 25}};
   EXPECT_EQ(nested.members(), listed.members());
   EXPECT_EQ(nested.size(), 8U);
-  EXPECT_EQ(topology.solo_time(topology.plan(CollectivePattern::kAllReduce, kBig, nested)),
-            topology.solo_time(topology.plan(CollectivePattern::kAllReduce, kBig, listed)));
+  EXPECT_EQ(topology.solo_time(plan_all_reduce(topology, nested)),
+            topology.solo_time(plan_all_reduce(topology, listed)));
 }
 
 // Collectives of kernels with a number of blocks of their own, and with other work fused into them
@@ -319,7 +313,7 @@ Topology blocks_topology() {
 }
 
 Transfer all_reduce(const Topology& topology, const CollectiveKernel& form) {
-  return topology.plan(CollectivePattern::kAllReduce, Bytes{800'000'000}, strided_group(0, 8),
+  return topology.plan(CollectivePattern::kAllReduce, kBig, strided_group(0, 8),
                        Algorithm::kAuto, form);
 }
 
@@ -387,7 +381,7 @@ hardware::ClusterSpec two_leaves(FlowPlacement placement, std::uint64_t seed = 1
   return spec;
 }
 
-Duration all_reduce(const hardware::ClusterSpec& spec, Bytes bytes = Bytes{800'000'000},
+Duration all_reduce(const hardware::ClusterSpec& spec, Bytes bytes = kBig,
                     std::uint32_t ranks = 16) {
   const Topology topology(spec);
   return topology.solo_time(topology.plan(CollectivePattern::kAllReduce, bytes,
@@ -472,12 +466,12 @@ TEST(FlowPaths, TheTailOfARingOverManyLeavesIsWhatChanceSays) {
   constexpr int kSeeds = 400;
   hardware::ClusterSpec spec = round_cluster(64);
   spec.tree = {.nodes_per_leaf = 8, .uplinks = 64, .placement = FlowPlacement::kPlanned};
-  const Duration apart = all_reduce(spec, Bytes{800'000'000}, 512);
+  const Duration apart = all_reduce(spec, kBig, 512);
   spec.tree.placement = FlowPlacement::kHash;
   std::map<int, int> found;  // flows on the busiest up-link
   for (int seed = 1; seed <= kSeeds; ++seed) {
     spec.tree.hash_seed = static_cast<std::uint64_t>(seed);
-    const Duration time = all_reduce(spec, Bytes{800'000'000}, 512);
+    const Duration time = all_reduce(spec, kBig, 512);
     // A flow is 2 x 511/512 x 100 MB over 10 GB/s.
     ++found[1 + static_cast<int>(std::lround(to_seconds(time - apart) / 19.96e-3))];
   }
@@ -494,7 +488,7 @@ TEST(FlowPaths, TheTailOfARingOverManyLeavesIsWhatChanceSays) {
 TEST(FlowPaths, AnAllToAllLeavesByEveryNodesNics) {
   const Topology topology(two_leaves(FlowPlacement::kPlanned));
   const Transfer transfer =
-      topology.plan(CollectivePattern::kAllToAll, Bytes{800'000'000}, strided_group(0, 16));
+      topology.plan(CollectivePattern::kAllToAll, kBig, strided_group(0, 16));
   double out = 0;
   for (const LinkLoad& load : transfer.loads) {
     for (std::uint32_t uplink = 0; uplink < 8; ++uplink) {

@@ -36,35 +36,25 @@ TEST(PrefixCache, RequestsWithTheSameHashesShareBlocksWhileTheyRun) {
 
 TEST(PrefixCache, BlocksOutliveTheRequestThatFilledThem) {
   Scheduler scheduler(caching_spec());
-  scheduler.arrive(hashed(1, {10, 11}));
-  do_step(scheduler);
-  do_step(scheduler);
-  ASSERT_TRUE(scheduler.is_idle());
-  scheduler.arrive(hashed(2, {10, 11}));
-  EXPECT_EQ(do_step(scheduler), "2:p1@16*");
+  play(scheduler, {hashed(1, {10, 11}), "1:p17@0*", "1:1@17*", "-", hashed(2, {10, 11}),
+                   "2:p1@16*"});
 }
 
 TEST(PrefixCache, TheLastTokenIsAlwaysComputed) {
   Scheduler scheduler(caching_spec());
-  Request request = hashed(1, {10, 11});
-  request.prompt_tokens = 16;
-  scheduler.arrive(request);
-  do_step(scheduler);
-  do_step(scheduler);
-  request.number = 2;
-  scheduler.arrive(request);
-  EXPECT_EQ(do_step(scheduler), "2:p4@12*");  // three blocks of four
+  Request first = hashed(1, {10, 11});
+  first.prompt_tokens = 16;
+  Request second = first;
+  second.number = 2;
+  play(scheduler, {first, "1:p16@0*", "1:1@16*", second, "2:p4@12*"});  // three blocks of four
 }
 
 TEST(PrefixCache, ATurnFindsPromptAndOutputOfTheTurnBefore) {
   Scheduler scheduler(caching_spec());
-  Request turn = make_request(1, 6, 3);
-  turn.prefix.conversation = 5;
-  play(scheduler, {turn, "1:p6@0*", "1:1@6*", "1:1@7*"});  // 8 tokens are cached: two full blocks
-  turn.number = 2;
-  turn.prompt_tokens = 6 + 3 + 4;
-  scheduler.arrive(turn);
-  EXPECT_EQ(do_step(scheduler), "2:p5@8*");
+  Request first = make_request(1, 6, 3), second = make_request(2, 6 + 3 + 4, 3);
+  first.prefix.conversation = second.prefix.conversation = 5;
+  play(scheduler, {first, "1:p6@0*", "1:1@6*", "1:1@7*",  // 8 tokens are cached: two full blocks
+                   second, "2:p5@8*"});
 }
 
 TEST(PrefixCache, AGivenRateCountsInWholeBlocksAndOnceARequest) {
@@ -177,9 +167,9 @@ TEST(SchedulerPreemption, TheNewestGivesWayAndComputesPromptAndOutputAgain) {
   EXPECT_EQ(text_of(step), "1:1@8*");
   EXPECT_THAT(step->preempted, ElementsAre(2u));
   scheduler.finish_step(kSimStart);
-  for (int i = 1; i < 4; ++i) do_step(scheduler);
-  EXPECT_EQ(do_step(scheduler), "2:p9@0*");   // 7 and the 2 that it had; it samples the third
-  EXPECT_EQ(do_step(scheduler), "2:1@9*");
+  play(scheduler, {"1:1@9*", "1:1@10*", "1:1@11*",
+                   "2:p9@0*",  // 7 and the 2 that it had; it samples the third
+                   "2:1@9*"});
   EXPECT_EQ(scheduler.counts().preemptions, 1u);
   EXPECT_EQ(scheduler.counts().recomputed_tokens, 8u);
   EXPECT_EQ(scheduler.counts().most_blocks, 4u);
@@ -374,12 +364,8 @@ TEST(SchedulerPreemption, AVictimThatTheStepHadGivesItsTokensBack) {
   Scheduler scheduler(spec);
   Request low = make_request(1, 6, 6);
   low.priority = 1;
-  scheduler.arrive(low);
-  EXPECT_EQ(do_step(scheduler), "1:p6@0*");
-  scheduler.arrive(make_request(2, 8, 2));
-  EXPECT_EQ(do_step(scheduler), "1:1@6* 2:p8@0*");
   // The first has room for its 8th token and is scheduled; the second needs a third block.
-  EXPECT_EQ(do_step(scheduler), "2:1@8*");
+  play(scheduler, {low, "1:p6@0*", make_request(2, 8, 2), "1:1@6* 2:p8@0*", "2:1@8*"});
   EXPECT_EQ(scheduler.counts().computed_tokens, 6 + (1 + 8) + 1u);
   EXPECT_EQ(do_step(scheduler), "1:p8@0*");  // 6 and 2 that it had received
   EXPECT_EQ(scheduler.counts().recomputed_tokens, 7u);

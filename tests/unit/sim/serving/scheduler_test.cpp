@@ -48,13 +48,10 @@ TEST(Scheduler, TotalsAreTheSumsOverTheSequences) {
 
 TEST(Scheduler, AsManySequencesRunAsAreAllowed) {
   Scheduler scheduler(small_spec());
-  for (std::uint64_t number = 1; number <= 3; ++number) {
-    scheduler.arrive(make_request(number, 1, 2));
-  }
-  EXPECT_EQ(do_step(scheduler), "1:p1@0* 2:p1@0*");
+  play(scheduler, {make_request(1, 1, 2), make_request(2, 1, 2), make_request(3, 1, 2),
+                   "1:p1@0* 2:p1@0*"});
   EXPECT_EQ(scheduler.waiting(), 1u);
-  EXPECT_EQ(do_step(scheduler), "1:1@1* 2:1@1*");
-  EXPECT_EQ(do_step(scheduler), "3:p1@0*");
+  play(scheduler, {"1:1@1* 2:1@1*", "3:p1@0*"});
 }
 
 TEST(Scheduler, AThresholdCutsLongPromptsEvenWhereTheBudgetHasRoom) {
@@ -103,11 +100,9 @@ TEST(Scheduler, OrcaKeepsBlocksForTheWholeOutputAndPreemptsNobody) {
   spec.chunking = Chunking::kWhole;
   spec.reserve = Reserve::kWholeRequest;
   Scheduler scheduler(spec);
-  scheduler.arrive(make_request(1, 4, 6));  // 9 cached in the end: 3 blocks
-  scheduler.arrive(make_request(2, 4, 2));  // 5: 2 blocks, of 1 that is not reserved
-  EXPECT_EQ(do_step(scheduler), "1:p4@0*");
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(do_step(scheduler), "1:1@" + std::to_string(4 + i) + "*");
-  EXPECT_EQ(do_step(scheduler), "2:p4@0*");
+  play(scheduler, {make_request(1, 4, 6),  // 9 cached in the end: 3 blocks
+                   make_request(2, 4, 2),  // 5: 2 blocks, of 1 that is not reserved
+                   "1:p4@0*", "1:1@4*", "1:1@5*", "1:1@6*", "1:1@7*", "1:1@8*", "2:p4@0*"});
   EXPECT_EQ(scheduler.counts().preemptions, 0u);
 }
 

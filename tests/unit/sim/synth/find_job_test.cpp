@@ -61,19 +61,17 @@ TEST(FindPlan, AChangeThatOverwritesAnEarlierOneIsAFault) {
 TEST(FindJob, TakesTheDeviceOfTheClusterAndTheSoftwareOfThePlan) {
   JobNames wanted = names("gpt2-large", "pp-4-1f1b", "a100-40gb-4");
   wanted.nodes = 3;
-  auto request = find_job(wanted, kConfigs);
-  ASSERT_TRUE(request) << request.error().front().text();
-  EXPECT_EQ(request->gpu.name, "NVIDIA A100-SXM4-40GB");
-  EXPECT_EQ(request->software.id, "pytorch");
-  EXPECT_EQ(request->cluster.nodes, 3U);
+  JobRequest request = must(find_job(wanted, kConfigs));
+  EXPECT_EQ(request.gpu.name, "NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(request.software.id, "pytorch");
+  EXPECT_EQ(request.cluster.nodes, 3U);
   wanted.device = "h100";
   wanted.software = "megatron-lm";
   wanted.folding = Folding::kNothing;
-  request = find_job(wanted, kConfigs);
-  ASSERT_TRUE(request) << request.error().front().text();
-  EXPECT_EQ(request->gpu.name, "NVIDIA H100 80GB HBM3");
-  EXPECT_EQ(request->software.id, "megatron-lm");
-  EXPECT_EQ(request->plan.folding, Folding::kNothing);
+  request = must(find_job(wanted, kConfigs));
+  EXPECT_EQ(request.gpu.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(request.software.id, "megatron-lm");
+  EXPECT_EQ(request.plan.folding, Folding::kNothing);
 }
 
 TEST(FindJob, AHashSeedIsOfClustersWhoseFlowsTakeOne) {

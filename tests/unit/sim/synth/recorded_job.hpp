@@ -57,10 +57,7 @@ inline workload::JobProgram recorded_job() {
 
 inline traces::JobTrace must_record(const workload::JobProgram& job,
                                     const RecordSetup& setup = {}) {
-  Result<traces::JobTrace> trace = record_trace(job, workload::plain_gpu(), setup);
-  if (trace) return *std::move(trace);
-  ADD_FAILURE() << trace.error().text();
-  return {};
+  return must(record_trace(job, workload::plain_gpu(), setup));
 }
 
 /// Start and end in microseconds.

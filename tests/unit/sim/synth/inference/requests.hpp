@@ -40,10 +40,7 @@ inline InferenceRequest generation(std::uint64_t prompt, std::uint64_t output,
 }
 
 inline InferenceProgram program_of(const InferenceRequest& request) {
-  auto made = inference_program(request);
-  if (made) return std::move(*made);
-  ADD_FAILURE() << made.error().text();
-  return {};
+  return must(inference_program(request));
 }
 
 inline std::string fault_of(const InferenceRequest& request) {
