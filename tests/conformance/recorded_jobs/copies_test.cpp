@@ -3,14 +3,19 @@
 // and the recorded jobs of the data folder.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <random>
+#include <string_view>
 #include <utility>
 
 #include "sim/run/load_trace.hpp"
 #include "tests/conformance/recorded_jobs/generated_job.hpp"
-#include "tests/conformance/recorded_jobs/json_copies.hpp"
 #include "tests/conformance/recorded_jobs/recorded_cases.hpp"
+#include "tests/unit/traces/import/gzip_samples.hpp"
+#include "tests/unit/traces/import/white_space.hpp"
 #include "traces/format/trace_writer.hpp"
 #include "traces/import/kineto_counters.hpp"
 
@@ -21,6 +26,88 @@ namespace fs = std::filesystem;
 
 // Of the files of one job, compressed: under sanitizers, five imports of more take seconds.
 constexpr std::uintmax_t kLargestCopiedJob = 650'000;
+
+bool is_blank(char letter) {
+  return letter == ' ' || letter == '\n' || letter == '\t' || letter == '\r';
+}
+
+std::size_t next_token(std::string_view json, std::size_t at) {
+  while (at < json.size() && is_blank(json[at])) ++at;
+  return at;
+}
+
+/// The elements of the array that begins at `open`, and where it ends.
+struct Elements {
+  std::vector<std::string_view> texts;
+  std::size_t end = 0;  ///< of its closing bracket
+};
+
+Elements elements_of(std::string_view json, std::size_t open) {
+  Elements elements;
+  std::size_t depth = 0;
+  std::size_t begin = next_token(json, open + 1);
+  const auto add = [&](std::size_t end) {
+    while (end > begin && is_blank(json[end - 1])) --end;
+    if (end > begin) elements.texts.push_back(json.substr(begin, end - begin));
+  };
+  for (std::size_t at = begin; at < json.size(); ++at) {
+    const char letter = json[at];
+    if (letter == '"') {
+      at = traces::sample::string_end(json, at) - 1;
+    } else if (letter == '{' || letter == '[') {
+      ++depth;
+    } else if (letter == ',' && depth == 0) {
+      add(at);
+      begin = next_token(json, at + 1);
+    } else if (letter == '}' || letter == ']') {
+      if (depth == 0) {
+        add(at);
+        elements.end = at;
+        return elements;
+      }
+      --depth;
+    }
+  }
+  elements.end = json.size();
+  return elements;
+}
+
+// Where the list of events begins.
+std::size_t events_begin(std::string_view json) {
+  const std::size_t key = json.find("\"traceEvents\"");
+  return json.find('[', key == std::string_view::npos ? 0 : key);
+}
+
+/// The same file with the elements of "traceEvents", or of the bare array that the file consists
+/// of, in an order drawn from `seed`.
+std::string shuffled_events(std::string_view json, std::uint64_t seed) {
+  const std::size_t open = events_begin(json);
+  Elements elements = elements_of(json, open);
+  std::mt19937_64 random(seed);
+  // std::shuffle's order is not the same in every library.
+  for (std::size_t i = elements.texts.size(); i > 1; --i) {
+    std::swap(elements.texts[i - 1], elements.texts[random() % i]);
+  }
+  std::string out(json.substr(0, open + 1));
+  for (std::size_t i = 0; i < elements.texts.size(); ++i) {
+    if (i > 0) out += ",\n";
+    out += elements.texts[i];
+  }
+  return out.append(json.substr(elements.end));
+}
+
+/// The bytes of a file, unpacked if it is gzip. Empty: it cannot be read.
+std::string text_of(const std::string& path) {
+  std::string text;
+  gzFile file = gzopen(path.c_str(), "rb");  // reads plain files as they are
+  if (file == nullptr) return text;
+  std::array<char, 1 << 16> block{};
+  for (int got = 0; (got = gzread(file, block.data(), block.size())) > 0;) {
+    text.append(block.data(), static_cast<std::size_t>(got));
+  }
+  gzclose(file);
+  return text;
+}
 
 /// A file of a job: its name, and what it holds.
 struct NamedText {
@@ -35,7 +122,7 @@ Result<traces::JobTrace> imported(const std::vector<NamedText>& files, const fs:
   std::vector<std::string> paths;
   for (const NamedText& file : files) {
     paths.push_back((folder / file.name).string());
-    write_bytes(paths.back(), file.text);
+    std::ofstream(paths.back(), std::ios::binary) << file.text;
   }
   BUBBLESIM_ASSIGN_OR_RETURN(run::LoadedTrace loaded, run::load_trace(paths));
   return std::move(loaded.job);
@@ -69,7 +156,7 @@ void expect_copies_import_equal(const std::vector<NamedText>& files) {
   }
   for (const int level : {1, 9}) {
     EXPECT_TRUE(expected == import([level](const std::string& text) {
-      return gzipped(text, level);
+      return traces::sample::gzip(text, nullptr, level);
     })) << "compressed, level " << level;
   }
 }
@@ -134,12 +221,11 @@ TEST(Copies, of_the_samples_may_be_shuffled) {
   for (const auto& job : samples()) expect_order_of_events_does_not_matter(job);
 }
 
-class RecordedCopies : public ::testing::TestWithParam<validation::RecordedJob> {
+class RecordedCopies : public RecordedJobTest {
  protected:
   void SetUp() override {
-    if (const std::string absent = absent_file(GetParam()); !absent.empty()) {
-      GTEST_SKIP() << "no file " << absent;
-    }
+    RecordedJobTest::SetUp();
+    if (IsSkipped()) return;
     if (GetParam().paths.front().find(".json") == std::string::npos) {
       GTEST_SKIP() << GetParam().name << " is no JSON";
     }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -239,6 +240,16 @@ inline std::vector<std::string> kineto_files(const GeneratedJob& job) {
     files.push_back(std::move(file).take());
   }
   return files;
+}
+
+/// Writes them into a folder; the paths.
+inline std::vector<std::string> write_files(const GeneratedJob& job, const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const std::string& text : kineto_files(job)) {
+    paths.push_back(folder + "/rank" + std::to_string(paths.size()) + ".json");
+    std::ofstream(paths.back(), std::ios::binary) << text;
+  }
+  return paths;
 }
 
 /// From the begin of one iteration to the begin of the next, once the host is as far ahead of the

@@ -6,7 +6,6 @@
 
 #include "tests/conformance/recorded_jobs/generated_job.hpp"
 #include "tests/conformance/recorded_jobs/job_figures.hpp"
-#include "tests/conformance/recorded_jobs/json_copies.hpp"
 #include "tests/conformance/recorded_jobs/recorded_cases.hpp"
 #include "tests/fault.hpp"
 
@@ -15,19 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-validation::RecordedJob written(const GeneratedJob& job, const std::filesystem::path& folder) {
-  validation::RecordedJob files{"generated", {}};
-  for (const std::string& text : kineto_files(job)) {
-    const std::string name = "rank" + std::to_string(files.paths.size()) + ".json";
-    files.paths.push_back((folder / name).string());
-    write_bytes(files.paths.back(), text);
-  }
-  return files;
-}
-
 JobFigures figures_when_recorded(const GeneratedJob& job) {
   const TempFolder folder;
-  return must(figures_of(written(job, folder.path())));
+  return must(figures_of({"generated", write_files(job, folder.path())}));
 }
 
 /// A job, and the resource that it hangs on.

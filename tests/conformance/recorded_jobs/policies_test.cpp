@@ -11,7 +11,6 @@
 #include "sim/observe/result_rows.hpp"
 #include "sim/run/run_policies.hpp"
 #include "tests/conformance/recorded_jobs/generated_job.hpp"
-#include "tests/conformance/recorded_jobs/json_copies.hpp"
 #include "tests/conformance/recorded_jobs/recorded_cases.hpp"
 #include "tests/folders.hpp"
 
@@ -73,10 +72,8 @@ void expect_training_rates_are_iterations(const RowCells& row) {
   EXPECT_EQ(row.number("training_normalised_fraction") > 0, any);
 }
 
-class UnderEveryPolicy : public ::testing::TestWithParam<validation::RecordedJob> {
+class UnderEveryPolicy : public RecordedJobTest {
  protected:
-  void SetUp() override { registry_ = policies::builtin_policies(); }
-
   // Beside the job of `paths`: a service of twenty kernels of 200 us, always busy or at the load
   // that half of its passes would be, in windows of so many iterations of the job.
   void expect_rows_to_hold(const std::vector<std::string>& paths) {
@@ -119,9 +116,8 @@ class UnderEveryPolicy : public ::testing::TestWithParam<validation::RecordedJob
     filler.name = name;
     filler.mode = mode;
     filler.memory = Bytes{5 * kGigabyte};
-    const std::string path = folder_.path("service.json");
-    write_bytes(path, kineto_files(service).front());
-    filler.program = run::TraceProgram{path};
+    filler.program =
+        run::TraceProgram{folder_.write("service.json", kineto_files(service).front())};
     return filler;
   }
 
@@ -138,15 +134,10 @@ class UnderEveryPolicy : public ::testing::TestWithParam<validation::RecordedJob
     }
   }
 
-  policy::Registry registry_;
+  policy::Registry registry_ = policies::builtin_policies();
 };
 
-TEST_P(UnderEveryPolicy, rows_say_what_passes_served) {
-  if (const std::string absent = absent_file(GetParam()); !absent.empty()) {
-    GTEST_SKIP() << "no file " << absent;
-  }
-  expect_rows_to_hold(GetParam().paths);
-}
+TEST_P(UnderEveryPolicy, rows_say_what_passes_served) { expect_rows_to_hold(GetParam().paths); }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(UnderEveryPolicy);
 INSTANTIATE_TEST_SUITE_P(data, UnderEveryPolicy, ::testing::ValuesIn(jobs_up_to(kLargestPolicyJob)),
@@ -157,12 +148,7 @@ class GeneratedUnderPolicies : public UnderEveryPolicy {};
 TEST_P(GeneratedUnderPolicies, rows_say_what_passes_served) {
   GeneratedJob job;
   job.pause = 3ms;
-  std::vector<std::string> paths;
-  for (const std::string& text : kineto_files(job)) {
-    paths.push_back(folder_.path("rank" + std::to_string(paths.size()) + ".json"));
-    write_bytes(paths.back(), text);
-  }
-  expect_rows_to_hold(paths);
+  expect_rows_to_hold(write_files(job, folder_.path()));
 }
 
 INSTANTIATE_TEST_SUITE_P(generated, GeneratedUnderPolicies,

@@ -44,12 +44,14 @@ inline std::vector<validation::RecordedJob> jobs_up_to(std::uintmax_t bytes) {
   return jobs;
 }
 
-/// The first of the job's files that is absent; empty: all are present.
-inline std::string absent_file(const validation::RecordedJob& job) {
-  for (const std::string& path : job.paths) {
-    if (!std::filesystem::exists(path)) return path;
+/// A recorded job; skipped if one of its files is absent.
+class RecordedJobTest : public ::testing::TestWithParam<validation::RecordedJob> {
+ protected:
+  void SetUp() override {
+    for (const std::string& path : GetParam().paths) {
+      if (!std::filesystem::exists(path)) GTEST_SKIP() << "no file " << path;
+    }
   }
-  return {};
-}
+};
 
 }  // namespace bubblesim::testing

@@ -108,7 +108,7 @@ const std::array kExceptions{
               Rule::kReadable, "a rank that was profiled without a GPU: nothing to repeat"},
 };
 
-class RecordedJobs : public ::testing::TestWithParam<validation::RecordedJob> {
+class RecordedJobs : public RecordedJobTest {
  protected:
   static std::vector<Exception> exceptions() {
     std::vector<Exception> found;
@@ -119,9 +119,6 @@ class RecordedJobs : public ::testing::TestWithParam<validation::RecordedJob> {
 };
 
 TEST_P(RecordedJobs, says_the_same_whichever_way_it_is_asked) {
-  if (const std::string absent = absent_file(GetParam()); !absent.empty()) {
-    GTEST_SKIP() << "no file " << absent;
-  }
   const std::vector<BrokenRule> broken = broken_rules(figures_of(GetParam()));
   const std::vector<Exception> excepted = exceptions();
   for (const BrokenRule& rule : broken) {
@@ -136,12 +133,9 @@ TEST_P(RecordedJobs, says_the_same_whichever_way_it_is_asked) {
   }
 }
 
-class RecordedIdle : public ::testing::TestWithParam<validation::RecordedJob> {};
+class RecordedIdle : public RecordedJobTest {};
 
 TEST_P(RecordedIdle, before_the_first_mark_changes_nothing) {
-  if (const std::string absent = absent_file(GetParam()); !absent.empty()) {
-    GTEST_SKIP() << "no file " << absent;
-  }
   auto trace = run::load_trace(GetParam().paths);
   if (!trace) GTEST_SKIP() << trace.error().text();
   for (auto& rank : trace->job.ranks) add_idle_at_begin(rank, 1s);
