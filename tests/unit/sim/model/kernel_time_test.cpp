@@ -24,6 +24,12 @@ hardware::GpuSpec plain_gpu() {
   return gpu;
 }
 
+hardware::GpuSpec hopper_gpu() {
+  hardware::GpuSpec gpu = plain_gpu();
+  gpu.compute_major = 9;
+  return gpu;
+}
+
 Efficiency plain_efficiency() {
   Efficiency e;
   e.peak_flops = {10e12, 0, 100e12, 100e12, 0};
@@ -60,8 +66,7 @@ KernelWork gemm(std::uint64_t m, std::uint64_t n, std::uint64_t k) {
 constexpr double kWave_s = 2.0 * 128 * 128 * 4096 / 1e12;
 
 TEST(GemmTime, a_product_that_leaves_sms_free_takes_more_waves_of_the_same_time) {
-  hardware::GpuSpec hopper = plain_gpu();
-  hopper.compute_major = 9;
+  const hardware::GpuSpec hopper = hopper_gpu();
   const Efficiency e = plain_efficiency();
   const KernelWork full = gemm(1280, 1280, 4096);
   EXPECT_NEAR(time_plan(full, {128, 128}, 1, hopper, e, 20).compute_s, 2 * kWave_s, 1e-12);
@@ -77,27 +82,22 @@ TEST(GemmTime, products_with_a_block_a_tile_leave_nothing_free) {
   const KernelWork large = gemm(12800, 12800, 4096);
   const KernelTime ampere = time_kernel(large, plain_gpu(), e, 20);
   EXPECT_EQ(ampere.duration, time_kernel(large, plain_gpu(), e).duration);
-  hardware::GpuSpec hopper = plain_gpu();
-  hopper.compute_major = 9;
+  const hardware::GpuSpec hopper = hopper_gpu();
   KernelWork simt = large;
   simt.precision = Precision::kFp32;
   EXPECT_EQ(time_kernel(simt, hopper, e, 20).duration, time_kernel(simt, hopper, e).duration);
   EXPECT_EQ(time_kernel(simt, hopper, e, 20).launch.grid, time_kernel(simt, hopper, e).launch.grid);
 }
 
-TEST(GemmTime, as_many_tiles_as_sms_take_one_wave) {
-  const GemmPlan plan =
-      time_plan(gemm(1280, 1280, 4096), {128, 128}, 1, plain_gpu(), plain_efficiency());
-  EXPECT_EQ(plan.blocks, 100);
-  EXPECT_NEAR(plan.compute_s, kWave_s, 1e-12);
-  EXPECT_NEAR(plan.seconds, kWave_s, 1e-9);
-}
-
-TEST(GemmTime, one_row_more_takes_a_second_wave) {
-  const GemmPlan plan =
-      time_plan(gemm(1281, 1280, 4096), {128, 128}, 1, plain_gpu(), plain_efficiency());
-  EXPECT_EQ(plan.blocks, 110);
-  EXPECT_NEAR(plan.compute_s, 2 * kWave_s, 1e-12);
+// 1280 rows are 100 tiles, as many as SMs; one row more takes a second wave.
+TEST(GemmTime, tiles_beyond_the_sms_take_another_wave) {
+  for (const auto& [rows, blocks, waves] : {std::tuple{1280, 100, 1}, {1281, 110, 2}}) {
+    const GemmPlan plan = time_plan(gemm(static_cast<std::uint64_t>(rows), 1280, 4096), {128, 128},
+                                    1, plain_gpu(), plain_efficiency());
+    EXPECT_EQ(plan.blocks, blocks);
+    EXPECT_NEAR(plan.compute_s, waves * kWave_s, 1e-12);
+    EXPECT_NEAR(plan.seconds, waves * kWave_s, 1e-9);
+  }
 }
 
 TEST(GemmTime, idle_sms_of_the_last_wave_give_back_their_share) {
@@ -203,8 +203,7 @@ TEST(AttentionTime, single_tokens_beside_prompts_are_blocks_of_their_own) {
   EXPECT_FALSE(time.memory_bound);
   EXPECT_EQ(time.launch.grid, (std::array<std::uint32_t, 3>{4, 1, 512}));
   // FlashAttention 3 serves them as by themselves: heads together, keys cut.
-  hardware::GpuSpec hopper = plain_gpu();
-  hopper.compute_major = 9;
+  const hardware::GpuSpec hopper = hopper_gpu();
   const Duration beside = time_kernel(work, hopper, plain_efficiency()).duration;
   work.prompt_queries = 0;
   EXPECT_EQ(time_kernel(work, hopper, plain_efficiency()).duration, beside);

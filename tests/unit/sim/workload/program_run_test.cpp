@@ -161,26 +161,19 @@ TEST(ProgramRunPasses, EachPassIsStartedByItsOwnerWithAFactor) {
   EXPECT_EQ(one.run->passes(), 3U);
 }
 
-// The host is done at 10; the kernel ends at 40.
-TEST(ProgramRunPasses, APassEndsWhenTheDeviceHasFinishedToo) {
-  OneRun one(ProgramMaker().kernel(10, 30).end().program(), one_pass());
-  one.start();
-  EXPECT_EQ(one.recorder.pass_ends, (std::vector<std::int64_t>{40}));
-}
-
-// The device is done at 15, the last call at 10 + 20.
-TEST(ProgramRunPasses, APassEndsWhenTheLastCallHasReturned) {
-  OneRun one(ProgramMaker().kernel(10, 5).cost(20).program(), one_pass());
-  one.start();
-  EXPECT_EQ(one.recorder.pass_ends, (std::vector<std::int64_t>{30}));
-}
-
-// Thread 1's last step waits for the device; the completion that lets it return ends the pass.
-TEST(ProgramRunPasses, APassThatEndsWithAWaitEndsOnce) {
-  OneRun one(ProgramMaker().end().thread().kernel(10, 30).wait_stream(0, 0).program(), one_pass());
-  one.start();
-  EXPECT_EQ(one.recorder.pass_ends, (std::vector<std::int64_t>{40}));
-  EXPECT_EQ(one.run->passes(), 1U);
+TEST(ProgramRunPasses, APassEndsOnceWhenHostAndDeviceHaveFinished) {
+  for (const auto& [program, end] : {
+           // The host is done at 10; the kernel ends at 40.
+           std::pair{ProgramMaker().kernel(10, 30).end().program(), 40},
+           // The device is done at 15, the last call at 10 + 20.
+           {ProgramMaker().kernel(10, 5).cost(20).program(), 30},
+           // Thread 1's last step waits for the device; the completion that lets it return ends it.
+           {ProgramMaker().end().thread().kernel(10, 30).wait_stream(0, 0).program(), 40}}) {
+    OneRun one(program, one_pass());
+    one.start();
+    EXPECT_EQ(one.recorder.pass_ends, (std::vector<std::int64_t>{end}));
+    EXPECT_EQ(one.run->passes(), 1U);
+  }
 }
 
 // A graph of two kernels on two streams: one call, both start with it.
@@ -193,12 +186,10 @@ TEST(ProgramRunLaunches, AGraphLaunchesAllItsOperationsAtOnce) {
   EXPECT_EQ(one.recorder.spans(), (Spans{{10, 40}, {10, 30}, {50, 55}}));
 }
 
-TEST(ProgramRunLaunches, ABlockingCopyHoldsItsThread) {
+TEST(ProgramRunLaunches, WaitsReturnWhenWhatTheyAreForHasEnded) {
   EXPECT_EQ(replayed(ProgramMaker().copy_and_wait(10, 30, 4).kernel(6, 5).end().program()),
             (Spans{{10, 40}, {50, 55}}));
-}
-
-TEST(ProgramRunLaunches, AWaitForOneOperationReturnsBeforeOthersHaveEnded) {
+  // For one operation: before others have ended.
   EXPECT_EQ(replayed(ProgramMaker(3).kernel(10, 30).kernel(0, 100, 1).wait_op(0, 0, 4)
                 .kernel(6, 5, 2).end().program()), (Spans{{10, 40}, {10, 110}, {50, 55}}));
 }
