@@ -12,11 +12,19 @@
 namespace bubblesim::gpu {
 namespace {
 
-using Caps = GpuTest;
+using enum program::KernelClass;
 using program::SharingMode;
 
 class CappedKernels : public KernelTable {};
 TEST_P(CappedKernels, StartAndEndAsListed) { expect_row(); }
+
+constexpr SharingSetup kProcesses{.mode = SharingMode::kMps};
+
+Kernels::Setup with_sms(std::uint32_t sms, const SharingSetup& sharing = {}) {
+  Kernels::Setup out{small_gpu(), sharing};
+  out.spec.sm_count = sms;
+  return out;
+}
 
 const std::vector<Kernels> kCappedKernels{
     // 1: 4 blocks fit 2 SMs.
@@ -56,48 +64,21 @@ const std::vector<Kernels> kCappedKernels{
     // 3 SMs, 1 to 3, and 2, 0 and 1: SM 1 is both's. 1 takes its three; of 2 one block is at once
     // on SM 0; SM 1 is taken for both waves of 1, and has one of the other two then.
     {"BeyondAllSmsShareOnlyWhatThereIsTooLittleOf", {{0, 0, 100, 6, 8, 0, 3},
-     {0, 1, 100, 3, 8, 0, 2}}, {{"end 1", 100}, {"end 2", 200}}}};
+     {0, 1, 100, 3, 8, 0, 2}}, {{"end 1", 100}, {"end 2", 200}}},
+    // 320 blocks, 2 an SM: 160 at once = 2 waves of 100 on 80 SMs; on 40 SMs 80 at once = 4 waves.
+    {"HalfTheSmsDoubleTheWaves", {{0, 0, 200, 320, 4, 0, 40}}, {{"end 1", 400}}, with_sms(80)},
+    // 132 blocks on 132 SMs. Of 130 SMs or 66, each takes 132/130 of the tiles, or twice as many.
+    // 131 blocks are not sized: two waves.
+    {"AGridSizedByTheSmsFollowsThoseThatItsProcessHas", {{0, 0, 6500, 132, 8, 0, 130},
+     {20'000, 1, 6500, 132, 8, 0, 66}, {40'000, 0, 6500, 131, 8}}, {{"end 1", 6600},
+     {"end 2", 20'000 + 13'000}, {"end 3", 40'000 + 13'000}}, with_sms(132, kProcesses)},
+    // Halves: client 0 has SMs 2 and 3, client 1 SMs 0 and 1, client 2 again 2 and 3. 2 waits for 1
+    // until 100, and 3, behind it, goes at once; 4, which may use all, waits behind 2, and 5,
+    // behind 4, with it, though SMs 0 and 1 are free from 70 on.
+    {"KeepNobodyWaitingWhoMayNotUseTheirSms", {{0, 0, 100, 2, 8, 0, 2}, {10, 2, 100, 2, 8, 0, 2},
+     {20, 1, 50, 2, 8}, {30, 3, 50, 2, 8}, {40, 1, 50, 2, 8}}, {{"start 3", 20}, {"end 3", 70},
+     {"start 2", 100}, {"start 4", 100}, {"start 5", 150}}}};
 INSTANTIATE_TEST_SUITE_P(Caps, CappedKernels, testing::ValuesIn(kCappedKernels), name_of_row);
-
-TEST_F(Caps, HalfTheSmsDoubleTheWaves) {
-  hardware::GpuSpec v100 = small_gpu();
-  v100.sm_count = 80;
-  make(v100);
-  // 320 blocks, 2 an SM: 160 at once = 2 waves of 100 on 80 SMs; on 40 SMs 80 at once = 4 waves.
-  kernel_at(0, 1, client(0, 40), 200, blocks_of_warps(320, 4));
-  expect_run({{"end 1", 400}});
-}
-
-constexpr SharingSetup kProcesses{.mode = program::SharingMode::kMps};
-
-// 132 blocks on 132 SMs. Of 130 SMs or 66, each takes 132/130 of the tiles, or twice as many.
-TEST_F(Caps, AGridSizedByTheSmsFollowsThoseThatItsProcessHas) {
-  hardware::GpuSpec h100 = small_gpu();
-  h100.sm_count = 132;
-  make(h100, kProcesses);
-  const ClientId most = client(0, 130);
-  const ClientId half = client(0, 66);
-  kernel_at(0, 1, most, 6500, blocks_of_warps(132, 8));
-  kernel_at(20'000, 2, half, 6500, blocks_of_warps(132, 8));
-  kernel_at(40'000, 3, most, 6500, blocks_of_warps(131, 8));  // not sized: two waves
-  expect_run({{"end 1", 6600}, {"end 2", 20'000 + 13'000}, {"end 3", 40'000 + 13'000}});
-}
-
-TEST_F(Caps, KeepNobodyWaitingWhoMayNotUseTheirSms) {
-  // Halves: the first has SMs 2 and 3, the second 0 and 1, the third again 2 and 3. Kernel 3 waits
-  // for 1 until 100, and 4, behind it, goes at once; 5, which may use all, waits behind 3, and 6,
-  // behind 5, with it, though SMs 0 and 1 are free from 70 on.
-  const ClientId first = client(0, 2);
-  const ClientId second = client(0, 2);
-  const ClientId third = client(0, 2);
-  kernel_at(0, 1, first, 100, blocks_of_warps(2, 8));
-  kernel_at(10, 3, third, 100, blocks_of_warps(2, 8));
-  kernel_at(20, 4, second, 50, blocks_of_warps(2, 8));
-  kernel_at(30, 5, client(), 50, blocks_of_warps(2, 8));
-  kernel_at(40, 6, second, 50, blocks_of_warps(2, 8));
-  expect_run({{"start 4", 20}, {"end 4", 70}, {"start 3", 100}, {"start 5", 100},
-              {"start 6", 150}});
-}
 
 using Runs = std::vector<std::pair<std::uint32_t, int>>;
 
@@ -174,69 +155,58 @@ class PartOfSms : public GpuTest {
   std::uint64_t kernels_ = 0;
 };
 
-TEST_F(PartOfSms, AllSmsAreAsRecorded) {
-  EXPECT_EQ(time_on(4, program::KernelClass::kMemory), 1);
-  EXPECT_EQ(time_on(4, program::KernelClass::kCompute), 1);
+TEST_F(PartOfSms, WhatSitsOnItsSmsAsRecordedTakesAsLong) {
+  EXPECT_EQ(time_on(4, kMemory), 1);
+  EXPECT_EQ(time_on(4, kCompute), 1);
+  EXPECT_EQ(time_on(2, kMemory, 2), 1);   // two blocks
+  EXPECT_EQ(time_on(2, kCompute, 4), 1);  // blocks that compute were recorded with that clock
 }
 
-TEST_F(PartOfSms, HalfOfTheSmsAskForMostOfTheBandwidth) {
-  // Two waves of blocks of ((1/2)^4 + (1/2)^4) / (1 + (1/2)^4) = 2 / 17, to the power of 1/4.
-  EXPECT_NEAR(time_on(2, program::KernelClass::kMemory), 2 * std::pow(2.0 / 17, 0.25), 1e-5);
-}
-
-TEST_F(PartOfSms, OneSmIsFarFromSaturatingIt) {
-  // Four waves of blocks of (1 / 256 + 1 / 16) / (1 + 1 / 16) = 1 / 16, to the power of 1/4: 1 / 2.
-  EXPECT_NEAR(time_on(1, program::KernelClass::kMemory), 2, 1e-5);
-}
-
-TEST_F(PartOfSms, DramKnowsNoWaves) {
-  // 12 blocks take two waves on four SMs and on three. DRAM asks for what three SMs ask for:
-  // m = ((3/4)^4 + (1/2)^4) / (1 + (1/2)^4) = (97 / 256) / (17 / 16) = 97 / 272, to the power of
-  // 1/4, over 3/4; 8 blocks, of which three SMs hold 6, take the same and not two waves.
-  const double expected = std::pow(97.0 / 272, 0.25) / 0.75;
-  EXPECT_NEAR(time_on(3, program::KernelClass::kMemory, 12), expected, 1e-5);
-  EXPECT_NEAR(time_on(3, program::KernelClass::kMemory, 8), expected, 1e-5);
-}
-
-TEST_F(PartOfSms, ComputeTakesWholeWaves) {
-  // The clock is (4/3)^(1/3) of the full one; 12 blocks take two waves of two, 7 two of one. 8 fill
-  // the GPU once: such a grid is sized by the SMs.
-  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 12), 1 / std::cbrt(4.0 / 3), 1e-5);
-  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 7), 2 / std::cbrt(4.0 / 3), 1e-5);
-  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 8), 4.0 / 3 / std::cbrt(4.0 / 3), 1e-5);
-}
-
-TEST_F(PartOfSms, TheClockRisesWhileSmsAreDark) {
-  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 7), 2 / std::cbrt(4.0 / 3), 1e-5);
-  EXPECT_NEAR(time_on(2, program::KernelClass::kCompute), 2 / 1.2, 1e-5);  // its most
+TEST_F(PartOfSms, ATimeIsOfWavesOfTheBandwidthAndOfTheClock) {
+  // DRAM knows no waves. On s of the SMs it gives m(s) of what it gives on all, m^4 = (s^4 + a^4) /
+  // (1 + a^4) with a = 1/2: ((3/4)^4 + (1/2)^4) / (1 + (1/2)^4) = 97 / 272, 2 / 17, and 1 / 16.
+  const double three = std::pow(97.0 / 272, 0.25) / 0.75;
+  const double two = std::pow(2.0 / 17, 0.25) / 0.5;
+  const double clock = std::cbrt(4.0 / 3);  // of three SMs, over the full one
+  struct Row {
+    const char* what;
+    std::uint32_t sms;
+    program::KernelClass kernel_class;
+    std::uint64_t blocks;
+    double time;
+  };
+  for (const Row& row : {
+           Row{"three SMs hold 6 of 8 blocks", 3, kMemory, 8, three},
+           Row{"12 blocks take two waves on four SMs and on three", 3, kMemory, 12, three},
+           Row{"half of the SMs ask for most of the bandwidth", 2, kMemory, 8, two},
+           Row{"one SM is far from saturating it: 4 (1 / 16)^(1/4)", 1, kMemory, 8, 2},
+           Row{"12 blocks take two waves, at a clock that rises", 3, kCompute, 12, 1 / clock},
+           Row{"7 blocks take two waves in place of one", 3, kCompute, 7, 2 / clock},
+           Row{"8 fill the GPU: a grid sized by the SMs", 3, kCompute, 8, 4.0 / 3 / clock},
+           Row{"the clock's most is 1.2", 2, kCompute, 8, 2 / 1.2},
+           Row{"4 blocks sit on four SMs alone, two each on two", 2, kMemory, 4, two}}) {
+    EXPECT_NEAR(time_on(row.sms, row.kernel_class, row.blocks), row.time, 1e-5) << row.what;
+  }
 }
 
 TEST_F(PartOfSms, TheClockStaysWhileOthersUseTheRest) {
   // Half of the kernel in 1,000,000 ns beside the other client; the other half at 1.2 times that.
   make(spec_, {.mode = program::SharingMode::kMps});
   program::KernelProfile compute = blocks_of_warps(8, 4);
-  compute.kernel_class = program::KernelClass::kCompute;
+  compute.kernel_class = kCompute;
   kernel_at(0, 1, client(0, 2), kSolo, compute);
   program::KernelProfile other = blocks_of_warps(4, 4);
-  other.kernel_class = program::KernelClass::kCompute;
+  other.kernel_class = kCompute;
   kernel_at(0, 2, client(0, 2), kSolo, other);
   expect_run({{"end 2", kSolo}});
   EXPECT_NEAR(static_cast<double>(end(1)), kSolo + kSolo / 1.2, 2);
-}
-
-TEST_F(PartOfSms, BlocksThatAllFitAreStackedOnFewerSms) {
-  // Alone, 4 blocks sit on four SMs, one each; on two SMs they are two each, still in one wave.
-  // DRAM takes (2 / 17)^(1/4) / (1/2); blocks that compute were recorded with the clock they have.
-  EXPECT_NEAR(time_on(2, program::KernelClass::kMemory, 4), 2 * std::pow(2.0 / 17, 0.25), 1e-5);
-  EXPECT_EQ(time_on(2, program::KernelClass::kCompute, 4), 1);
-  EXPECT_EQ(time_on(2, program::KernelClass::kMemory, 2), 1) << "two blocks sit on two SMs";
 }
 
 TEST_F(PartOfSms, APartitionsBandwidthBoundsIt) {
   // On one SM it would ask for half of the bandwidth, and has a quarter: 4 waves of 1/2 x 2.
   make(spec_, {.mode = program::SharingMode::kPartitioned});
   program::KernelProfile profile = blocks_of_warps(8, 4);
-  profile.kernel_class = program::KernelClass::kMemory;
+  profile.kernel_class = kMemory;
   profile.dram_share = 1;
   const ClientId own = gpu_->add_client({.name = "c", .sm_cap = 1, .bandwidth = 0.25}, *this);
   kernel_at(0, 1, own, kSolo, profile);
@@ -246,8 +216,8 @@ TEST_F(PartOfSms, APartitionsBandwidthBoundsIt) {
 
 TEST_F(PartOfSms, AnUnknownPartIsInProportion) {
   spec_.part = {};
-  EXPECT_EQ(time_on(2, program::KernelClass::kMemory), 2);
-  EXPECT_EQ(time_on(2, program::KernelClass::kCompute), 2);
+  EXPECT_EQ(time_on(2, kMemory), 2);
+  EXPECT_EQ(time_on(2, kCompute), 2);
 }
 
 // A kernel that follows another process's kernel comes later to the blocks' scheduler. The GPU has

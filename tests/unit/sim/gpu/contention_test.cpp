@@ -8,6 +8,7 @@ namespace {
 
 using ContentionOnGpu = GpuTest;
 using Books = GpuTest;
+using enum program::KernelClass;
 
 program::KernelProfile shares(program::KernelClass kernel_class, double dram, double issue) {
   program::KernelProfile profile = blocks_of_warps(4, 4);
@@ -17,89 +18,79 @@ program::KernelProfile shares(program::KernelClass kernel_class, double dram, do
   return profile;
 }
 
-TEST_F(ContentionOnGpu, TwoMemoryBoundKernelsRunAtHalfSpeed) {
-  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
-  kernel_at(0, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
-  expect_run({{"end 1", 200}, {"end 2", 200}});
+/// Kernel 1 comes at 0, kernel 2 at `second_at`; when they end.
+struct Pair {
+  std::string name;
+  program::KernelProfile first, second;
+  std::int64_t first_ends, second_ends;
+  std::int64_t second_at = 0, second_solo = 100;
+  bool one_client = false;
+};
+
+program::KernelProfile on_two_sms(program::KernelProfile profile) {
+  profile.blocks = 2;
+  return profile;
 }
 
-TEST_F(ContentionOnGpu, ComplementaryKernelsRunAtFullSpeed) {
-  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 0.9, 0.2));
-  kernel_at(0, 2, client(), 100, shares(program::KernelClass::kCompute, 0.1, 0.8));
-  expect_run({{"end 1", 100}, {"end 2", 100}});
+class Pairs : public GpuTest, public testing::WithParamInterface<Pair> {};
+
+TEST_P(Pairs, EndAsListed) {
+  const Pair& pair = GetParam();
+  const ClientId first = client();
+  kernel_at(0, 1, first, 100, pair.first);
+  kernel_at(pair.second_at, 2, pair.one_client ? first : client(), pair.second_solo, pair.second);
+  expect_run({{"end 1", pair.first_ends}, {"end 2", pair.second_ends}});
 }
 
-TEST_F(ContentionOnGpu, ProcessorSharingOfUnequalJobs) {
-  // Two memory-bound jobs of 100 and 300: both at half speed until 200 (100 done each), then the
-  // second alone: 200 more, end 400.
-  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
-  kernel_at(0, 2, client(), 300, shares(program::KernelClass::kMemory, 1, 0));
-  expect_run({{"end 1", 200}, {"end 2", 400}});
-}
+const program::KernelProfile kAllOfDram = shares(kMemory, 1, 0);
 
-TEST_F(ContentionOnGpu, ProcessorSharingOfALateComer) {
-  // 1 alone until 60; both at half speed: 1 has 40 left, ends at 140; 2 has 40 of 100 done then,
-  // 60 left alone: ends at 200.
-  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
-  kernel_at(60, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
-  expect_run({{"end 1", 140}, {"end 2", 200}});
-}
-
-TEST_F(ContentionOnGpu, OnlyTheMemoryBoundPartSlows) {
-  // D = 2. Compute (0.1 bound): 1 / (0.9 + 0.1 * 2) -> 100 ns take 110. Then the memory kernel,
-  // 110 ns at half speed = 55 done, runs its last 45 alone: 155.
-  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kCompute, 1, 0));
-  kernel_at(0, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
-  expect_run({{"end 1", 110}, {"end 2", 155}});
-}
-
-TEST_F(ContentionOnGpu, KernelsOfOneClientDoNotSlowEachOther) {
-  const ClientId c = client();
-  kernel_at(0, 1, c, 100, shares(program::KernelClass::kMemory, 1, 1));
-  kernel_at(0, 2, c, 100, shares(program::KernelClass::kMemory, 1, 1));
-  expect_run({{"end 1", 100}, {"end 2", 100}});
-}
-
-TEST_F(ContentionOnGpu, IssueSlotsAreSharedOnTheSameSms) {
-  // I = 0.75 + 0.75 = 1.5 on all four SMs; compute kernels are 0.9 bound by issue:
-  // 0.1 + 0.9 * 1.5 = 1.45.
-  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kCompute, 0, 0.75));
-  kernel_at(0, 2, client(), 100, shares(program::KernelClass::kCompute, 0, 0.75));
-  expect_run({{"end 1", 145}, {"end 2", 145}});
-}
-
-TEST_F(ContentionOnGpu, IssueSlotsOfDifferentSmsAreNotShared) {
-  // Two blocks each: two SMs each, I = 2 * 0.75 * 2/4 = 0.75.
-  program::KernelProfile small = shares(program::KernelClass::kCompute, 0, 0.75);
-  small.blocks = 2;
-  kernel_at(0, 1, client(), 100, small);
-  kernel_at(0, 2, client(), 100, small);
-  expect_run({{"end 1", 100}, {"end 2", 100}});
-}
+INSTANTIATE_TEST_SUITE_P(ContentionOnGpu, Pairs, testing::ValuesIn(std::vector<Pair>{
+    {"TwoMemoryBoundKernelsRunAtHalfSpeed", kAllOfDram, kAllOfDram, 200, 200},
+    {"ComplementaryKernelsRunAtFullSpeed", shares(kMemory, 0.9, 0.2), shares(kCompute, 0.1, 0.8),
+     100, 100},
+    // Both at half speed until 200 (100 done each), then the second alone: 200 more.
+    {"ProcessorSharingOfUnequalJobs", kAllOfDram, kAllOfDram, 200, 400, 0, 300},
+    // 1 alone until 60; both at half speed: 1 has 40 left, ends at 140; 2 has 40 of 100 done then,
+    // 60 left alone.
+    {"ProcessorSharingOfALateComer", kAllOfDram, kAllOfDram, 140, 200, 60},
+    // D = 2. Compute (0.1 bound): 1 / (0.9 + 0.1 * 2) -> 100 ns take 110. Then the memory kernel,
+    // 110 ns at half speed = 55 done, runs its last 45 alone.
+    {"OnlyTheMemoryBoundPartSlows", shares(kCompute, 1, 0), kAllOfDram, 110, 155},
+    {"KernelsOfOneClientDoNotSlowEachOther", shares(kMemory, 1, 1), shares(kMemory, 1, 1), 100, 100,
+     0, 100, true},
+    {"JobsThatNeverOverlapDoNotInteract", shares(kMemory, 1, 1), shares(kMemory, 1, 1), 100, 200,
+     100},
+    // I = 0.75 + 0.75 = 1.5 on all four SMs; compute kernels are 0.9 bound by issue:
+    // 0.1 + 0.9 * 1.5 = 1.45.
+    {"IssueSlotsAreSharedOnTheSameSms", shares(kCompute, 0, 0.75), shares(kCompute, 0, 0.75), 145,
+     145},
+    // Two blocks each: two SMs each, I = 2 * 0.75 * 2/4 = 0.75.
+    {"IssueSlotsOfDifferentSmsAreNotShared", on_two_sms(shares(kCompute, 0, 0.75)),
+     on_two_sms(shares(kCompute, 0, 0.75)), 100, 100}}),
+    [](const auto& pair) { return pair.param.name; });
 
 TEST_F(ContentionOnGpu, NeighboursBandwidthSlowsThroughL2) {
   hardware::GpuSpec spec = small_gpu();
   spec.contention.l2_slowdown = 0.2;
   make(spec);
   // D = 0.9 fits; 1 sees 0.4 of the other: 1 + 0.2 * 0.4 = 1.08; 2 sees 0.5: 1.1.
-  kernel_at(0, 1, client(), 1000, shares(program::KernelClass::kMemory, 0.5, 0));
-  kernel_at(0, 2, client(), 1000, shares(program::KernelClass::kMemory, 0.4, 0));
-  expect_run({{"end 1", 1080}});
+  kernel_at(0, 1, client(), 1000, shares(kMemory, 0.5, 0));
+  kernel_at(0, 2, client(), 1000, shares(kMemory, 0.4, 0));
   // 2: 1080 / 1.1 = 981.8 done, 18.2 left alone: 1098.2, seen at the next whole nanosecond.
-  EXPECT_EQ(end(2), 1099);
+  expect_run({{"end 1", 1080}, {"end 2", 1099}});
 }
 
 TEST_F(ContentionOnGpu, HalfOfTheBlocksDemandHalfOfTheBandwidth) {
   const Contention contention(hardware::ContentionSpec{}, 4);
   DemandSum demands;
   demands.set_clients(2);
-  const program::KernelProfile memory = shares(program::KernelClass::kMemory, 1, 0);
+  const program::KernelProfile memory = shares(kMemory, 1, 0);
   demands.add(ClientId{1}, Contention::demand(memory, 2, 4, 1));
   demands.add(ClientId{0}, Contention::demand(memory, 4, 4, 1));
   const Pressure all = contention.pressure(demands.total());  // D = 1.5
   const double own = demands.demand_of(ClientId{0}).dram;
-  EXPECT_DOUBLE_EQ(contention.rate(all, own, program::KernelClass::kMemory), 1 / 1.5);
-  EXPECT_DOUBLE_EQ(contention.rate(all, own, program::KernelClass::kUnknown),
+  EXPECT_DOUBLE_EQ(contention.rate(all, own, kMemory), 1 / 1.5);
+  EXPECT_DOUBLE_EQ(contention.rate(all, own, kUnknown),
                    1 / (0.7 + 0.3 * 1.5));
 }
 
@@ -124,12 +115,6 @@ TEST_F(ContentionOnGpu, AClientDemandsAtMostAllAndARoundForgetsTheOneBefore) {
   demands.add(ClientId{1}, {0.5, 0});
   EXPECT_EQ(demands.total().dram, 0.5);
   EXPECT_EQ(demands.demand_of(ClientId{0}).dram, 0);
-}
-
-TEST_F(ContentionOnGpu, JobsThatNeverOverlapDoNotInteract) {
-  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 1));
-  kernel_at(100, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 1));
-  expect_run({{"end 1", 100}, {"end 2", 200}});
 }
 
 // The books: who used the GPU for how long.
@@ -263,9 +248,9 @@ TEST_F(Clock, AtHalfTheClockAKernelTakesWhatItsClassSays) {
   spec.clock = 0.5;
   make(spec);
   const ClientId c = client();
-  kernel_at(0, 1, c, 1000, of_class(program::KernelClass::kCompute));
-  kernel_at(10'000, 2, c, 1000, of_class(program::KernelClass::kMemory));
-  kernel_at(20'000, 3, c, 1000, of_class(program::KernelClass::kUnknown));
+  kernel_at(0, 1, c, 1000, of_class(kCompute));
+  kernel_at(10'000, 2, c, 1000, of_class(kMemory));
+  kernel_at(20'000, 3, c, 1000, of_class(kUnknown));
   expect_run({{"end 1", 1900}, {"end 2", 11'000}, {"end 3", 21'700}});
 }
 
@@ -281,9 +266,9 @@ TEST_F(Clock, AGovernorIsAskedWhenAKernelComesWhichKeepsThatClock) {
   HalfForAWhile governor;
   const ClientId c = client();
   gpu_->set_governor(&governor);
-  kernel_at(0, 1, c, 1000, of_class(program::KernelClass::kCompute));
-  kernel_at(2000, 2, c, 1000, of_class(program::KernelClass::kCompute));
-  kernel_at(5000, 3, c, 1000, of_class(program::KernelClass::kCompute));
+  kernel_at(0, 1, c, 1000, of_class(kCompute));
+  kernel_at(2000, 2, c, 1000, of_class(kCompute));
+  kernel_at(5000, 3, c, 1000, of_class(kCompute));
   expect_run({{"end 1", 1000}, {"end 2", 3900}, {"end 3", 6000}});
 }
 

@@ -263,6 +263,11 @@ const std::vector<Kernels> kPreemptedKernels{
     {"a_context_driven_off_while_the_gpu_switches_to_it_passes_it_on", {{0, 1, 100, 16},
      {0, 0, 100, 16}}, {{"end 1", 110}, {"end 2", 405}}, turns_of(50, 5),
      {{52, 0, preempt(Preemption::kContextSwitch)}, {300, 0, proceed()}}},
+    // 2 starts at 25: the switch to another context. 1 ends at 185: 20 done; at 100 the switch
+    // back, then 80 more.
+    {"a_context_switched_away_keeps_its_progress", {{0, 0, 100, 16}, {20, 1, 30}},
+     {{"start 2", 25}, {"end 2", 55}, {"end 1", 185}}, turns_of(1000, 5),
+     {{20, 0, preempt(Preemption::kContextSwitch)}, {100, 0, proceed()}}},
     // 1 ends at 180: nobody else had the GPU: no switch.
     {"a_context_alone_stands_still_while_it_is_switched_away", {{0, 0, 100, 16}}, {{"end 1", 180}},
      turns_of(1000, 5), {{20, 0, preempt(Preemption::kContextSwitch)}, {100, 0, proceed()}}},
@@ -312,20 +317,6 @@ TEST_F(Preemptions, who_stands_still_is_not_busy_because_somebody_is_reset) {
   script_.at(20, [&] { gpu_->preempt(idle, program::Preemption::kReset); });
   expect_run({{"end 3", 200}});
   EXPECT_EQ(gpu_->usage(filler).busy, Duration{100});
-}
-
-TEST_F(Preemptions, a_context_switched_away_keeps_its_progress) {
-  make(small_gpu(), {program::SharingMode::kTimeSliced, Duration{1000}, Duration{5}});
-  const ClientId low = client();
-  const ClientId high = client();
-  kernel_at(0, 1, low, 100, two_waves());
-  script_.at(20, [&] { gpu_->preempt(low, program::Preemption::kContextSwitch); });
-  kernel_at(20, 2, high, 30, blocks_of_warps(8, 4));
-  script_.at(100, [&] { gpu_->proceed(low); });
-  run();
-  EXPECT_EQ(start(2), 25);  // the switch to another context
-  EXPECT_EQ(end(2), 55);
-  EXPECT_EQ(end(1), 185);   // 20 done; at 100 the switch back, then 80 more
 }
 
 TEST_F(Preemptions, a_form_bounds_resident_blocks) {

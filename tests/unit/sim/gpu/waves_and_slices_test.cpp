@@ -271,6 +271,18 @@ class TimeSlices : public GpuTest {
     const Kernels::Setup setup = turns(switch_ns, lone);
     make(setup.spec, setup.sharing);
   }
+  /// A has 1, from 0 to 30; then its 2 is announced, which comes at `ns`. B has 9, from 5 on.
+  void expect_with_second_at(std::int64_t ns, const Times& times) {
+    slice(10);
+    const ClientId a = client();
+    const ClientId b = client();
+    on_finish_ = [this, a](std::uint64_t name) {
+      if (name == 1) gpu_->announce(a);
+    };
+    kernel_at(0, 1, a, 30, full_), kernel_at(5, 9, b, 50, full_), kernel_at(ns, 2, a, 30, full_);
+    script_.at(ns, [this, a] { gpu_->retract(a); });
+    expect_run(times);
+  }
   program::KernelProfile full_ = blocks_of_warps(8, 4);
 };
 
@@ -330,6 +342,9 @@ const std::vector<Kernels> kKernelsInTurns{
     // Each has half of the GPU free, and neither uses the other's turn.
     {"ContextsDoNotShareSms", {{0, 0, 100, 1, 1}, {0, 1, 100, 1, 1}}, {{"end 1", 100},
      {"end 2", 200}}, turns(0)},
+    // A 0-100, B 100-200, C 200-300, A -350, B -400, C -450.
+    {"TurnsGoRoundAllContexts", {{0, 0, 150}, {0, 1, 150}, {0, 2, 150}}, {{"end 1", 350},
+     {"end 2", 400}, {"end 3", 450}}, turns(0)},
     {"KernelsOfOneContextShareItsTurn", {{0, 0, 100, 4}, {0, 0, 100, 4}}, {{"end 1", 100},
      {"end 2", 100}}, turns(0)}};
 INSTANTIATE_TEST_SUITE_P(TimeSlices, KernelsInTurns,
@@ -341,13 +356,6 @@ TEST_F(TimeSlices, SwitchesCostTheirTime) {
   kernel_at(0, 1, client(), 200, full_), kernel_at(0, 2, client(), 200, full_);
   expect_run({{"end 1", 320}, {"end 2", 430}});
   EXPECT_EQ(gpu_->busy(), Duration{400});  // the device is idle in switches
-}
-
-TEST_F(TimeSlices, TurnsGoRoundAllContexts) {
-  // Three jobs of 150: A 0-100, B 100-200, C 200-300, A -350, B -400, C -450.
-  slice(0);
-  for (std::uint64_t name = 1; name <= 3; ++name) kernel_at(0, name, client(), 150, full_);
-  expect_run({{"end 1", 350}, {"end 2", 400}, {"end 3", 450}});
 }
 
 TEST_F(TimeSlices, ALoneJobIsNeverSlowed) {
@@ -401,31 +409,14 @@ TEST_F(TimeSlices, ABackToBackStreamKeepsItsTurn) {
   expect_run({{"end 3", 90}, {"start 9", 100}, {"end 9", 150}});
 }
 
+// Nothing follows the second kernel: B from 62 + 10 on.
 TEST_F(TimeSlices, AStreamKeepsItsTurnOverItsGaps) {
-  // A's second kernel is in its channel when the first ends: 0-30, 32-62. Nothing follows that one:
-  // B from 62 + 10 on.
-  slice(10);
-  const ClientId a = client();
-  const ClientId b = client();
-  on_finish_ = [&](std::uint64_t name) {
-    if (name == 1) gpu_->announce(a);
-  };
-  kernel_at(0, 1, a, 30, full_), kernel_at(5, 9, b, 50, full_), kernel_at(32, 2, a, 30, full_);
-  script_.at(32, [&] { gpu_->retract(a); });
-  expect_run({{"start 2", 32}, {"end 2", 62}, {"start 9", 72}});
+  expect_with_second_at(32, {{"start 2", 32}, {"end 2", 62}, {"start 9", 72}});
 }
 
+// B has its turn at 100 + 10.
 TEST_F(TimeSlices, WhatIsAnnouncedOutlastsNoSlice) {
-  // A's next kernel is announced at 30 and comes at 130: B has its turn at 100 + 10.
-  slice(10);
-  const ClientId a = client();
-  const ClientId b = client();
-  on_finish_ = [&](std::uint64_t name) {
-    if (name == 1) gpu_->announce(a);
-  };
-  kernel_at(0, 1, a, 30, full_), kernel_at(5, 9, b, 50, full_), kernel_at(130, 2, a, 30, full_);
-  script_.at(130, [&] { gpu_->retract(a); });
-  expect_run({{"start 9", 110}, {"start 2", 170}});
+  expect_with_second_at(130, {{"start 9", 110}, {"start 2", 170}});
 }
 
 TEST_F(TimeSlices, AnAnnouncementAsksForNoTurn) {
