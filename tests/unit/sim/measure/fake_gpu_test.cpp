@@ -110,14 +110,8 @@ TEST(FakeGpu, ThreadsThatDoNotWaitForTheDeviceRunAhead) {
 }
 
 TEST(FakeGpu, EachRankOfTheSampleJobTakesWhatItTakesInTheSimulator) {
-  run::RunConfig config;
-  config.file = "run.json";
-  config.iterations = 1;
-  config.training.traces = {std::string(BUBBLESIM_SOURCE_DIR) + "/traces/samples/training"};
-  const auto loaded = run::load_run(config, std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices");
-  ASSERT_TRUE(loaded) << loaded.error().front().text();
   for (const std::uint32_t rank : {0U, 3U}) {
-    const auto single = must(run::lone_rank(*loaded, rank));
+    const run::LoadedRun single = sample_rank(rank, 1);
     expect_the_same(*single.training, single.device);
   }
 }
@@ -193,12 +187,15 @@ using testing::ElementsAre, testing::HasSubstr;
 // begin() is 1 ms before the common start.
 constexpr Duration kStart = 1ms;
 
-PlayedJob job(std::uint32_t client, std::uint64_t passes = 3) {
-  const ProgramMaker maker = ProgramMaker().iteration(0).kernel(1, 10).wait_stream(0, 2).end();
+PlayedJob job(std::uint32_t client, const ProgramMaker& maker, std::uint64_t passes = 1) {
   PlayedJob made{plan_of_program(maker.program(), workload::plain_gpu()), passes};
   made.plan.client = ClientId{client};
   made.plan.name = "job " + std::to_string(client);
   return made;
+}
+
+PlayedJob job(std::uint32_t client, std::uint64_t passes = 3) {
+  return job(client, ProgramMaker().iteration(0).kernel(1, 10).wait_stream(0, 2).end(), passes);
 }
 
 /// Notes what it is told, and when: instants since the common start.
@@ -268,23 +265,18 @@ TEST(FakeGpu, TakesLaunchesOnceItGoesOn) {
 }
 
 TEST(FakeGpu, ThatNoLongerAnswersOneJobServesTheOthers) {
-  const ProgramMaker maker = ProgramMaker().iteration(0).kernel(1, 10).end();
-  PlayedJob stuck{plan_of_program(maker.program(), workload::plain_gpu()), 1};
-  stuck.plan.client = ClientId{1};
-  stuck.plan.name = "stuck";
+  const PlayedJob stuck = job(1, ProgramMaker().iteration(0).kernel(1, 10).end());
   FakeGpuFaults faults;
   faults.job_stall = FakeJobStall{ClientId{1}, kStart + 5us};
   const auto played = play(workload::plain_gpu(), {job(0), stuck}, {}, {}, faults);
   EXPECT_THAT(played[0].iterations, ElementsAre(13us, 26us, 39us));
   EXPECT_EQ(played[0].fault, "");
-  EXPECT_THAT(played[1].fault, HasSubstr("does not answer: 1 operations of stuck"));
+  EXPECT_THAT(played[1].fault, HasSubstr("does not answer: 1 operations of job 1"));
 }
 
 // Its kernel ends; what would have waited for more is let go.
 TEST(FakeGpu, LetsTheWorkOfAJobThatIsGoneEnd) {
-  const ProgramMaker maker = ProgramMaker().iteration(0).kernel(1, 10).kernel(0, 30).end();
-  PlayedJob gone{plan_of_program(maker.program(), workload::plain_gpu()), 1};
-  gone.plan.client = ClientId{1};
+  PlayedJob gone = job(1, ProgramMaker().iteration(0).kernel(1, 10).kernel(0, 30).end());
   gone.dies = true;
   const auto played = play(workload::plain_gpu(), {job(0), gone});
   EXPECT_THAT(played[0].iterations, ElementsAre(13us, 26us, 39us));
@@ -293,8 +285,7 @@ TEST(FakeGpu, LetsTheWorkOfAJobThatIsGoneEnd) {
 
 // The second operation waits for one that is never launched: nobody waits for it after the end.
 TEST(FakeGpu, ClosesWithWorkThatNeverRuns) {
-  const ProgramMaker maker = ProgramMaker(2).iteration(0).kernel(1, 10, 0).end();
-  PlayedJob half{plan_of_program(maker.program(), workload::plain_gpu()), 1};
+  PlayedJob half = job(0, ProgramMaker(2).iteration(0).kernel(1, 10, 0).end());
   half.plan.program.ops.push_back(half.plan.program.ops.front());  // launched by no step
   half.plan.program.ops.front().edge_count = 1;
   half.plan.program.edges = {{1, {}}};

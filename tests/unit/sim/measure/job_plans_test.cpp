@@ -9,7 +9,6 @@
 #include "capture/replay/fake/fake_device.hpp"
 #include "capture/replay/job_files.hpp"
 #include "capture/replay/job_runner.hpp"
-#include "policies/builtin.hpp"
 #include "sim/measure/fake_gpu.hpp"
 #include "sim/measure/job_plans.hpp"
 #include "sim/measure/measure.hpp"
@@ -133,9 +132,8 @@ TEST(JobPlans, RequestsArriveAsInASimulation) {
   EXPECT_EQ(serve.batching.batch_cost, 0.5);
   EXPECT_GT(serve.arrivals.size(), 30U);
   EXPECT_LE(serve.arrivals.back(), 70ms);
-  const policy::Registry registry = policies::builtin_policies();
-  run.config.policies = {run::choice("mps", registry)};
-  const auto report = must(run::run_policies(run, registry, {}));
+  run.config.policies = {run::choice("mps")};
+  const observe::RunReport report = run::report_of(run);
   EXPECT_EQ(report.policies.front().fillers.front().requests_arrived, serve.arrivals.size());
 }
 
@@ -233,8 +231,8 @@ TEST(KernelForms, AShapeThatIsNotTheProfilesIsNotTaken) {
 
 const std::filesystem::path kConfigFolder = BUBBLESIM_SOURCE_DIR "/configs";
 
-run::LoadedRun load_pair(const std::filesystem::path& file, const policy::Registry& registry) {
-  const auto config = run::read_run_config(file.string(), registry);
+run::LoadedRun load_pair(const std::filesystem::path& file) {
+  const auto config = run::read_run_config(file.string(), run::registry());
   EXPECT_TRUE(config) << file;
   const auto loaded = run::load_run(*config, (kConfigFolder / "devices").string(), {});
   EXPECT_TRUE(loaded) << file;
@@ -248,32 +246,29 @@ std::vector<std::string> texts(const Errors& faults) {
 }
 
 TEST(Measurable, EveryPolicyOfEveryPairOfTheCampaignIsOnAGpu) {
-  const policy::Registry registry = policies::builtin_policies();
   const capture::RigPlace gpu;
   int pairs = 0;
   for (const auto& file : std::filesystem::directory_iterator(kConfigFolder / "measure")) {
     if (file.path().extension() != ".json") continue;
     ++pairs;
-    const run::LoadedRun pair = load_pair(file.path(), registry);
-    EXPECT_THAT(texts(check_measurable(pair, registry, gpu)), testing::IsEmpty()) << file;
+    const run::LoadedRun pair = load_pair(file.path());
+    EXPECT_THAT(texts(check_measurable(pair, run::registry(), gpu)), testing::IsEmpty()) << file;
   }
   EXPECT_GT(pairs, 0);
 }
 
 TEST(Measurable, MemoryThatDoesNotFitBesideTrainingIsNotOnAGpu) {
-  const policy::Registry registry = policies::builtin_policies();
   run::LoadedRun pair =
-      load_pair(kConfigFolder / "measure/vgg19-dp--resnet50-online--tgs.json", registry);
+      load_pair(kConfigFolder / "measure/vgg19-dp--resnet50-online--tgs.json");
   pair.device.memory = Bytes{1};
-  EXPECT_THAT(texts(check_measurable(pair, registry, {})),
+  EXPECT_THAT(texts(check_measurable(pair, run::registry(), {})),
               testing::Contains(testing::HasSubstr("policy tgs: leaves memory of jobs off")));
 }
 
 TEST(Measurable, PowerIsTheAdministrators) {
-  const policy::Registry registry = policies::builtin_policies();
-  run::LoadedRun pair = load_pair(kConfigFolder / "measure/gpt2-pp--encoder-online.json", registry);
+  run::LoadedRun pair = load_pair(kConfigFolder / "measure/gpt2-pp--encoder-online.json");
   pair.config.power.emplace().cap_w = 300;
-  EXPECT_THAT(texts(check_measurable(pair, registry, {})),
+  EXPECT_THAT(texts(check_measurable(pair, run::registry(), {})),
               testing::ElementsAre(testing::HasSubstr("/power: a GPU's cap and clock are set by "
                                                       "its administrator (nvidia-smi -pl, -lgc)")));
 }
@@ -310,13 +305,7 @@ capture::JobRecord run_alone(const hardware::GpuSpec& spec, const capture::JobPl
 }
 
 TEST(JobRunnerOnTheFakeGpu, ARankTakesWhatItTakesInTheSimulator) {
-  run::RunConfig config;
-  config.file = "run.json";
-  config.iterations = 6;
-  config.training.traces = {std::string(BUBBLESIM_SOURCE_DIR) + "/traces/samples/training"};
-  const auto loaded = run::load_run(config, std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices");
-  ASSERT_TRUE(loaded) << loaded.error().front().text();
-  const auto single = must(run::lone_rank(*loaded, 1));
+  const run::LoadedRun single = sample_rank(1, 6);
   const auto expected = must(run::Simulation(single, {}).run());
   const auto job = must(training_plan(single, {}));
   const capture::JobRecord record = run_alone(single.device, job.plan);

@@ -14,6 +14,9 @@
 #include "sim/measure/fake_gpu.hpp"
 #include "sim/measure/job_plans.hpp"
 #include "sim/program/rules.hpp"
+#include "sim/run/lone_rank.hpp"
+#include "sim/run/run_policies.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::measure {
 
@@ -52,14 +55,6 @@ struct PlayedJob {
   capture::DeviceListener* listener = nullptr;
   bool dies = false;  ///< the device is dropped after the last step, not closed
 };
-
-/// Plays all jobs at once on a GPU of this kind, under this sharing. It always terminates: close()
-/// gives up a device that does not answer.
-[[nodiscard]] std::vector<Played> play(const hardware::GpuSpec& spec,
-                                       const std::vector<PlayedJob>& jobs,
-                                       const policy::Sharing& sharing = {},
-                                       const std::vector<policy::ClientSharing>& shares = {},
-                                       const FakeGpuFaults& faults = {});
 
 /// One job: its threads, and where they stand.
 class Player {
@@ -185,10 +180,13 @@ inline void play_job(HostClock& clock, const std::string& address, const PlayedJ
   into.counters = (*device)->counters();
 }
 
-inline std::vector<Played> play(const hardware::GpuSpec& spec, const std::vector<PlayedJob>& jobs,
-                                const policy::Sharing& sharing,
-                                const std::vector<policy::ClientSharing>& shares,
-                                const FakeGpuFaults& faults) {
+/// Plays all jobs at once on a GPU of this kind, under this sharing. It always terminates: close()
+/// gives up a device that does not answer.
+[[nodiscard]] inline std::vector<Played> play(const hardware::GpuSpec& spec,
+                                              const std::vector<PlayedJob>& jobs,
+                                              const policy::Sharing& sharing = {},
+                                              const std::vector<policy::ClientSharing>& shares = {},
+                                              const FakeGpuFaults& faults = {}) {
   std::vector<Played> results(jobs.size());
   auto made = capture::make_turn_clock();
   EXPECT_TRUE(made);
@@ -214,6 +212,16 @@ inline std::vector<Played> play(const hardware::GpuSpec& spec, const std::vector
   gpu->stop();
   device.wait();
   return results;
+}
+
+/// A rank of the recorded sample job by itself.
+inline run::LoadedRun sample_rank(std::uint32_t rank, std::uint32_t iterations) {
+  run::RunConfig config;
+  config.file = "run.json";
+  config.iterations = iterations;
+  config.training.traces = {std::string(BUBBLESIM_SOURCE_DIR) + "/traces/samples/training"};
+  const std::string devices = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices";
+  return must(run::lone_rank(must(run::load_run(config, devices)), rank));
 }
 
 /// The ends of spans that lie end to end from 0 on.

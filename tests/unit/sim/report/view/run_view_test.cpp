@@ -109,10 +109,10 @@ namespace {
 
 using traces::Paint;
 
-run::LoadedRun two_policies(const policy::Registry& registry) {
+run::LoadedRun two_policies() {
   run::LoadedRun loaded = small_run({offline("batch")});
   loaded.config.warmup = 10ms;
-  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
+  loaded.config.policies = {choice("exclusive"), choice("mps")};
   return loaded;
 }
 
@@ -140,7 +140,7 @@ class RunViewTest : public ::testing::Test {
 };
 
 TEST_F(RunViewTest, RowsBeginWithTheFirstIterationAfterTheWarmUp) {
-  const TimelineView view = view_of(two_policies(registry), registry);
+  const TimelineView view = view_of(two_policies(), registry);
   ASSERT_EQ(view.sections[0].charts.size(), 2U);  // a GPU each
   const TimelineChart& chart = view.sections[0].charts[0].chart;
   EXPECT_EQ(chart.length, 15400us);  // 2.2 times 7 ms
@@ -154,7 +154,7 @@ TEST_F(RunViewTest, RowsBeginWithTheFirstIterationAfterTheWarmUp) {
 }
 
 TEST_F(RunViewTest, BubblesOfTheJobAloneHaveTheirCauses) {
-  const TimelineView view = view_of(two_policies(registry), registry);
+  const TimelineView view = view_of(two_policies(), registry);
   const Paint wait = traces::paint_of(traces::BubbleCause::kCollectiveWait);
   const auto& bubbles = lane(view, 0, 0, "bubbles").spans;
   ASSERT_EQ(bubbles.size(), 4U);
@@ -170,7 +170,7 @@ TEST_F(RunViewTest, BubblesOfTheJobAloneHaveTheirCauses) {
 }
 
 TEST_F(RunViewTest, TheTableHasARowForEachPolicy) {
-  const ViewTable table = view_of(two_policies(registry), registry).sections[0].table;
+  const ViewTable table = view_of(two_policies(), registry).sections[0].table;
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(table.rows[0][0], "exclusive");
   EXPECT_EQ(table.rows[0][2], "1.000");
@@ -178,12 +178,12 @@ TEST_F(RunViewTest, TheTableHasARowForEachPolicy) {
 }
 
 TEST_F(RunViewTest, AnyNumberOfThreadsGivesTheSameBytes) {
-  const run::LoadedRun loaded = two_policies(registry);
+  const run::LoadedRun loaded = two_policies();
   EXPECT_EQ(view_text(view_of(loaded, registry, 1)), view_text(view_of(loaded, registry, 2)));
 }
 
 TEST_F(RunViewTest, WatchingChangesNoResult) {
-  const run::LoadedRun loaded = two_policies(registry);
+  const run::LoadedRun loaded = two_policies();
   RunView view(loaded);
   run::RunOptions options;
   const auto plain = run::run_policies(loaded, registry, options);
@@ -195,7 +195,7 @@ TEST_F(RunViewTest, WatchingChangesNoResult) {
 
 TEST(ViewPicture, ShowsTheChosenPoliciesAsText) {
   const policy::Registry registry = policies::builtin_policies();
-  TimelineView view = view_of(two_policies(registry), registry);
+  TimelineView view = view_of(two_policies(), registry);
   ASSERT_TRUE(select_policies(view, {"mps"}));
   const auto picture = must(view_picture(view, {}));
   EXPECT_THAT(picture, HasSubstr(">mps</text>"));
@@ -206,7 +206,7 @@ TEST(ViewPicture, ShowsTheChosenPoliciesAsText) {
 
 TEST(ViewPicture, FaultsNameWhatThereIs) {
   const policy::Registry registry = policies::builtin_policies();
-  TimelineView view = view_of(two_policies(registry), registry);
+  TimelineView view = view_of(two_policies(), registry);
   EXPECT_THAT(select_policies(view, {"mpss"}).error().text(), HasSubstr("did you mean \"mps\"?"));
   EXPECT_THAT(view_picture(view, {"", 7}).error().text(), HasSubstr("found 7, expected"));
   EXPECT_THAT(view_picture(view, {"smal", 0}).error().text(), HasSubstr("did you mean \"small\"?"));

@@ -4,11 +4,9 @@
 
 #include <cmath>
 
-#include "policies/builtin.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/schedule/bubble_table.hpp"
 #include "sim/workload/lone_job.hpp"
-#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -148,9 +146,8 @@ TEST(LoneRank, ServesItsPartOfTheRequests) {
 TEST(LoneRank, ReportsOneRankOfTheSameWorld) {
   LoadedRun run = small_run({offline("filler")});
   run.world_size = 2;
-  const policy::Registry registry = policies::builtin_policies();
-  run.config.policies = {choice("exclusive", registry)};
-  const auto report = must(run_policies(*lone_rank(run, 1), registry, {}));
+  run.config.policies = {choice("exclusive")};
+  const observe::RunReport report = report_of(*lone_rank(run, 1));
   EXPECT_EQ(report.ranks, 1U);
   EXPECT_EQ(report.world_size, 2U);
   EXPECT_EQ(report.policies.front().training.ranks.front().rank, 1U);

@@ -7,10 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "policies/builtin.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/run/baselines.hpp"
-#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -52,25 +50,20 @@ std::vector<LoadedRun> cases() {
   return all;
 }
 
-class SharedBaselinesTest : public ::testing::Test {
- protected:
-  const policy::Registry registry = policies::builtin_policies();
-};
-
 // Each policy in a run of its own, as a sweep has them, one after another and at once.
-TEST_F(SharedBaselinesTest, GiveTheSameBytesAsARunsOwn) {
+TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
   for (const LoadedRun& run : cases()) {
     BaselineCache cache;
     std::vector<std::thread> threads;
-    for (const policy::PolicySpec& spec : registry.all()) {
+    for (const policy::PolicySpec& spec : registry().all()) {
       LoadedRun loaded = run;
-      loaded.config.policies = {choice(spec.name, registry)};
+      loaded.config.policies = {choice(spec.name)};
       RunOptions options;
-      const std::string own = text_of(run_policies(loaded, registry, options));
+      const std::string own = text_of(run_policies(loaded, registry(), options));
       options.baselines = shared(cache, loaded);
-      EXPECT_EQ(text_of(run_policies(loaded, registry, options)), own) << spec.name;
-      threads.emplace_back([loaded, options, own, this] {
-        EXPECT_EQ(text_of(run_policies(loaded, registry, options)), own);
+      EXPECT_EQ(text_of(run_policies(loaded, registry(), options)), own) << spec.name;
+      threads.emplace_back([loaded, options, own] {
+        EXPECT_EQ(text_of(run_policies(loaded, registry(), options)), own);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -81,46 +74,46 @@ TEST_F(SharedBaselinesTest, GiveTheSameBytesAsARunsOwn) {
 }
 
 // An arrival rate that no process has: the filler alone fails, and each run with it.
-TEST_F(SharedBaselinesTest, AFailingOneFailsEachRunWithTheSameText) {
+TEST(SharedBaselines, AFailingOneFailsEachRunWithTheSameText) {
   LoadedRun loaded = small_run({online("chat", -1)});
-  loaded.config.policies = {choice("mps", registry)};
-  const std::string own = text_of(run_policies(loaded, registry, {}));
+  loaded.config.policies = {choice("mps")};
+  const std::string own = text_of(run_policies(loaded, registry(), {}));
   EXPECT_NE(own.find("-1"), std::string::npos) << own;
   BaselineCache cache;
   RunOptions options;
   options.baselines = shared(cache, loaded);
   for (int i = 0; i < 2; ++i) {
-    const auto report = error_of(run_policies(loaded, registry, options));
+    const auto report = error_of(run_policies(loaded, registry(), options));
     EXPECT_EQ(report.text(), own);
   }
   EXPECT_EQ(cache.fillers.made().count, 1U);
 }
 
-TEST_F(SharedBaselinesTest, AStoppedRunLeavesNone) {
+TEST(SharedBaselines, AStoppedRunLeavesNone) {
   LoadedRun loaded = small_run({offline("batch")});
-  loaded.config.policies = {choice("mps", registry)};
+  loaded.config.policies = {choice("mps")};
   BaselineCache cache;
   const std::atomic<bool> stop{true};
   RunOptions options;
   options.baselines = shared(cache, loaded);
   options.stop = &stop;
-  const auto stopped = error_of(run_policies(loaded, registry, options));
+  const auto stopped = error_of(run_policies(loaded, registry(), options));
   EXPECT_EQ(stopped.message.substr(0, 7), "stopped");
   EXPECT_EQ(cache.training.made().count, 0U);
   options.stop = nullptr;
-  EXPECT_EQ(text_of(run_policies(loaded, registry, options)),
-            text_of(run_policies(loaded, registry, {})));
+  EXPECT_EQ(text_of(run_policies(loaded, registry(), options)),
+            text_of(run_policies(loaded, registry(), {})));
 }
 
 // Keys, nodes of lists and maps, and the numbers: less than half a kilobyte.
-TEST_F(SharedBaselinesTest, CostLittle) {
+TEST(SharedBaselines, CostLittle) {
   LoadedRun loaded = small_run({offline("batch")});
-  loaded.config.policies = {choice("mps", registry)};
+  loaded.config.policies = {choice("mps")};
   BaselineCache cache;
   RunOptions options;
   options.baselines = shared(cache, loaded);
   options.baselines.keys.training = options.baselines.keys.fillers[0] = std::string(32, 'k');
-  ASSERT_TRUE(run_policies(loaded, registry, options));
+  ASSERT_TRUE(run_policies(loaded, registry(), options));
   EXPECT_LT(cache.training.bytes(), 512U);
   EXPECT_LT(cache.fillers.bytes(), 512U);
 }

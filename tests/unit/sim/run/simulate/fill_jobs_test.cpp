@@ -4,12 +4,9 @@
 
 #include <utility>
 
-#include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"
-#include "sim/run/simulation.hpp"
 #include "sim/run/unmet_config.hpp"
 #include "tests/bytes.hpp"
-#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -24,20 +21,13 @@ FillerConfig queue(const std::string& name, std::vector<FillJobConfig> jobs) {
   return filler;
 }
 
-/// Beside training; without a policy nobody holds anything.
-observe::PolicyResult simulate(const LoadedRun& loaded,
-                               const policy::PolicySpec* policy = nullptr) {
-  static const policy::ParameterSet kNone;
-  RunScenario scenario;
-  scenario.policy = policy;
-  scenario.parameters = &kNone;
-  for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);
-  return must(Simulation(loaded, scenario).run());
+observe::PolicyResult run_all(const LoadedRun& loaded, const policy::PolicySpec* policy = nullptr) {
+  return simulate(loaded, all_of(loaded, policy));
 }
 
 TEST(FillJobs, GoToFreeGpusInOrderOfSubmission) {
   const LoadedRun loaded = small_run({queue("jobs", {{10}, {5}, {3}})});
-  const observe::FillJobs jobs = *simulate(loaded).fillers.front().jobs;
+  const observe::FillJobs jobs = *run_all(loaded).fillers.front().jobs;
   ASSERT_EQ(jobs.list.size(), 3U);
   EXPECT_EQ(jobs.list[0].gpu, GpuId{0});
   EXPECT_EQ(jobs.list[1].gpu, GpuId{1});
@@ -53,7 +43,7 @@ TEST(FillJobs, GoToFreeGpusInOrderOfSubmission) {
 TEST(FillJobs, AreCountedWhereverTheyAreWhenTheRunEnds) {
   const LoadedRun loaded = small_run(
       {queue("jobs", {{100000}, {100000, 1ms}, {1, 2ms}, {1, 80ms}})});
-  const observe::PolicyResult result = simulate(loaded);
+  const observe::PolicyResult result = run_all(loaded);
   const observe::FillJobs& jobs = *result.fillers.front().jobs;
   EXPECT_EQ(jobs.submitted, 3U);  // the last one comes after the end, at 70 ms
   EXPECT_EQ(jobs.running, 2U);
@@ -67,7 +57,7 @@ TEST(FillJobs, AreCountedWhereverTheyAreWhenTheRunEnds) {
 TEST(FillJobs, AreToldWhereTheyComeAfterTheEnd) {
   const LoadedRun loaded = small_run({queue("in_time", {{5}, {5, 69ms}}),
                                       queue("late", {{5}, {1, 80ms}, {1, 70ms}})});
-  const observe::PolicyResult result = simulate(loaded);
+  const observe::PolicyResult result = run_all(loaded);
   EXPECT_EQ(result.counters.count(kKeysWithoutEffect.name), 1U);
   EXPECT_THAT(result.notices,
               testing::ElementsAre("/fillers/1/jobs: 2 of 3 submitted at 70ms or later, the run "
@@ -77,7 +67,7 @@ TEST(FillJobs, AreToldWhereTheyComeAfterTheEnd) {
 TEST(FillJobs, KnowTheirDeadlines) {
   const LoadedRun loaded = small_run({queue(
       "jobs", {{2, 0ms, 69ms}, {1000, 0ms, 30ms}, {2, 1ms, 1ns}, {1000, 2ms, 100ms}})});
-  const observe::FillJobs jobs = *simulate(loaded).fillers.front().jobs;
+  const observe::FillJobs jobs = *run_all(loaded).fillers.front().jobs;
   EXPECT_EQ(jobs.deadlines_met, 1U);
   EXPECT_EQ(jobs.deadlines_missed, 2U);  // one runs beyond it, one ended later
   EXPECT_EQ(jobs.deadlines_open, 1U);    // until 102 ms
@@ -88,7 +78,7 @@ TEST(FillJobs, WaitForMemory) {
   LoadedRun loaded = small_run({queue("large", {{5}}), queue("small", {{5}, {5}, {5}})});
   loaded.config.fillers[0].memory = gb(7);
   loaded.config.fillers[1].memory = gb(6);
-  const observe::PolicyResult result = simulate(loaded);
+  const observe::PolicyResult result = run_all(loaded);
   EXPECT_EQ(result.fillers[0].jobs->waiting, 1U);
   EXPECT_EQ(result.fillers[1].jobs->finished, 3U);
   EXPECT_EQ(result.gpus.front().memory_high_water, gb(16));  // one worker's memory at a time
@@ -96,12 +86,11 @@ TEST(FillJobs, WaitForMemory) {
 
 // The rest of the 8 GB is behind the host link: policies/resident_memory.hpp.
 TEST(FillJobs, HoldOnTheDeviceWhatTrainingAndTheReserveLeave) {
-  const policy::Registry registry = policies::builtin_policies();
   for (const std::string name : {"tgs", "antman"}) {
     LoadedRun loaded = small_run({queue("jobs", {{5}})});
     loaded.config.fillers.front().memory = gb(8);
-    loaded.config.policies = {choice(name, registry)};
-    const auto report = must(run_policies(loaded, registry, {}));
+    loaded.config.policies = {choice(name)};
+    const auto report = report_of(loaded);
     EXPECT_EQ(report.policies.front().gpus.front().memory_high_water,
               Bytes{loaded.device.memory.value - (std::uint64_t{1} << 30U)})
         << name;
@@ -112,7 +101,7 @@ TEST(FillJobs, AWorkersLastBatchMayBeSmall) {
   LoadedRun loaded = small_run({queue("jobs", {{10}})});
   loaded.config.fillers.front().batching.max_batch = 4;
   loaded.config.fillers.front().batching.requests_per_pass = 4;
-  const observe::FillerResult filler = simulate(loaded).fillers.front();
+  const observe::FillerResult filler = run_all(loaded).fillers.front();
   EXPECT_EQ(filler.jobs->finished, 1U);
   EXPECT_EQ(filler.passes, 3U);  // 4, 4, 2
   EXPECT_EQ(filler.requests_completed, 10U);
@@ -144,10 +133,9 @@ class Told final : public policy::Placer {
 };
 
 policy::PolicySpec told(std::vector<policy::Placement> placements) {
-  policy::PolicySpec spec = **policies::builtin_policies().find("mps");
+  policy::PolicySpec spec = **registry().find("mps");
   spec.make = [](const policy::ParameterSet&) {
-    const policy::Registry registry = policies::builtin_policies();
-    const policy::PolicySpec& mps = **registry.find("mps");
+    const policy::PolicySpec& mps = **registry().find("mps");
     return mps.make(policy::defaults(mps));
   };
   spec.name = "told";
@@ -160,18 +148,13 @@ policy::PolicySpec told(std::vector<policy::Placement> placements) {
 // Two workers have ids 0 and 1: the jobs begin at 2. Both go to GPU 1, one after the other.
 TEST(Placement, JobsOnOneGpuRunOneAfterAnother) {
   const policy::PolicySpec spec = told({{2, GpuId{1}}, {3, GpuId{1}}});
-  const auto jobs = *simulate(small_run({queue("jobs", {{5}, {5}})}), &spec).fillers.front().jobs;
+  const auto jobs = *run_all(small_run({queue("jobs", {{5}, {5}})}), &spec).fillers.front().jobs;
   EXPECT_EQ(jobs.list[1].placed, Duration{});
   EXPECT_EQ(*jobs.list[1].started, *jobs.list[0].ended);
 }
 
 std::string fault_of(const LoadedRun& loaded, const policy::PolicySpec& spec) {
-  static const policy::ParameterSet kNone;
-  RunScenario scenario;
-  scenario.policy = &spec;
-  scenario.parameters = &kNone;
-  for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);
-  return error_of(Simulation(loaded, scenario).run()).text();
+  return error_of(Simulation(loaded, all_of(loaded, &spec)).run()).text();
 }
 
 std::string fault_of(const std::vector<policy::Placement>& placements) {
@@ -200,7 +183,7 @@ TEST(Placement, AnInstanceMayBeRefusedWhereItIsPlaced) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.fillers.front().instances = 2;
   loaded.config.fillers.front().memory = gb(4);
-  const observe::FillerResult filler = simulate(loaded, &spec).fillers.front();
+  const observe::FillerResult filler = run_all(loaded, &spec).fillers.front();
   EXPECT_EQ(filler.instances.size(), 2U);
   EXPECT_EQ(filler.admitted_gpus(), 1U);
 }
@@ -209,7 +192,7 @@ TEST(Placement, InstancesGoWhereThePlacerSays) {
   const policy::PolicySpec spec = told({{0, GpuId{1}}});
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.fillers.front().instances = 2;
-  const observe::FillerResult filler = simulate(loaded, &spec).fillers.front();
+  const observe::FillerResult filler = run_all(loaded, &spec).fillers.front();
   ASSERT_EQ(filler.instances.size(), 1U);
   EXPECT_EQ(filler.instances.front().gpu, GpuId{1});
   EXPECT_EQ(filler.instances_unplaced, 1U);
@@ -218,24 +201,23 @@ TEST(Placement, InstancesGoWhereThePlacerSays) {
 TEST(Placement, WithoutAPlacerInstancesTakeTheFirstGpus) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.fillers.front().instances = 1;
-  const observe::FillerResult filler = simulate(loaded).fillers.front();
+  const observe::FillerResult filler = run_all(loaded).fillers.front();
   ASSERT_EQ(filler.instances.size(), 1U);
   EXPECT_EQ(filler.instances.front().gpu, GpuId{0});
 }
 
 // Of each policy that fills bubbles; the small job's bubbles are collectives, so all of them count.
 TEST(FillJobs, RunUnderPoliciesWithAPlacer) {
-  const policy::Registry registry = policies::builtin_policies();
   for (const std::string name : {"pipefill", "freeride"}) {
     LoadedRun loaded = small_run({queue("jobs", {{2}, {2}, {2}})});
     loaded.config.duration = 2s;
-    const policy::PolicySpec& spec = **registry.find(name);
+    const policy::PolicySpec& spec = **registry().find(name);
     const policy::GivenParameter all{"bubbles", "all"};
     const policy::GivenParameter poll{"manager_poll", "100us"};
     const std::vector<policy::GivenParameter> given =
         name == "pipefill" ? std::vector{all} : std::vector{all, poll};
     loaded.config.policies = {{name, *policy::check_parameters(spec, given, "", "")}};
-    const auto report = must(run_policies(loaded, registry, {}));
+    const auto report = report_of(loaded);
     const observe::FillJobs& jobs = *report.policies.front().fillers.front().jobs;
     EXPECT_EQ(jobs.submitted, 3U) << name;
     EXPECT_EQ(jobs.finished, 3U) << name;

@@ -3,37 +3,18 @@
 
 #include <gmock/gmock.h>
 
-#include "policies/builtin.hpp"
 #include "sim/observe/summary.hpp"
-#include "sim/run/simulation.hpp"
 #include "sim/run/unmet_config.hpp"
-#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
 namespace {
 
-PowerConfig metered(Duration period) {
-  PowerConfig config;
-  config.period = period;
-  return config;
-}
-
-PowerConfig locked(double clock_mhz, Duration period) {
-  PowerConfig config = metered(period);
-  config.clock_mhz = clock_mhz;
-  return config;
-}
-
-PowerConfig capped(double cap_w, Duration period) {
-  PowerConfig config = metered(period);
-  config.cap_w = cap_w;
-  return config;
-}
+PowerConfig locked(double clock_mhz, Duration period) { return {clock_mhz, {}, {}, period}; }
 
 LoadedRun powered_run(const std::vector<FillerConfig>& fillers, const PowerConfig& power) {
   LoadedRun loaded = small_run(fillers);
-  loaded.device.power = proportional();
+  loaded.device = powered_gpu();
   loaded.config.power = power;
   if (power.clock_mhz) loaded.device.clock = *power.clock_mhz / 1000;
   return loaded;
@@ -42,7 +23,7 @@ LoadedRun powered_run(const std::vector<FillerConfig>& fillers, const PowerConfi
 observe::PolicyResult alone(const LoadedRun& loaded, Duration usage = {}) {
   RunScenario scenario;
   scenario.usage.interval = usage;
-  return must(Simulation(loaded, scenario).run());
+  return simulate(loaded, scenario);
 }
 
 // An iteration of 7 ms; A, B and C fill the GPU and draw 100 W, the collective sits on 20 of 100
@@ -70,20 +51,9 @@ TEST(GpuPower, ALockedClockStretchesKernelsAndLowersWhatTheyDraw) {
   EXPECT_DOUBLE_EQ(result.gpus[1].power->clock_mhz, 500);
 }
 
-program::Program one_kernel(std::uint64_t blocks, program::KernelClass kernel_class) {
-  program::Program program;
-  program.profiles = {program::profile_kernel({blocks, 1024, 64, 0}, kernel_class,
-                                              golden::small_gpu())};
-  program::Op op;
-  op.profile = 0;
-  program.ops = {op};
-  return program;
-}
-
 // 50 + 100 W for a period of 10 ms; then 100 W at half the clock keep the cap of 100 W.
 TEST(GpuPower, TheGovernorFindsTheClockThatKeepsTheCapInOnePeriod) {
-  hardware::GpuSpec gpu = golden::small_gpu();
-  gpu.power = proportional();
+  const hardware::GpuSpec gpu = powered_gpu();
   GpuPower power(gpu, capped(100, 10ms), kSimStart);
   const program::Program kernel = one_kernel(100, program::KernelClass::kCompute);
   power.started(ClientId{0}, kernel, 0, kSimStart);
@@ -99,8 +69,7 @@ TEST(GpuPower, TheGovernorFindsTheClockThatKeepsTheCapInOnePeriod) {
 // Of a kernel that DRAM bounds half follows the clock: 50 + 20 + 20 x f = 80 W at half of it. A cap
 // of 100 W leaves it alone.
 TEST(GpuPower, WhatDramBoundsDrawsLessAndFallsLess) {
-  hardware::GpuSpec gpu = golden::small_gpu();
-  gpu.power = proportional();
+  hardware::GpuSpec gpu = powered_gpu();
   const program::Program kernel = one_kernel(100, program::KernelClass::kMemory);
   GpuPower under_cap(gpu, capped(100, 10ms), kSimStart);
   under_cap.started(ClientId{0}, kernel, 0, kSimStart);
@@ -116,8 +85,7 @@ TEST(GpuPower, WhatDramBoundsDrawsLessAndFallsLess) {
 
 // Each of two kernels on all SMs draws half: 50 + 50 + 20 W; the filler's is 20 W x 10 ms.
 TEST(GpuPower, KernelsOnTheSameSmsShareThem) {
-  hardware::GpuSpec gpu = golden::small_gpu();
-  gpu.power = proportional();
+  const hardware::GpuSpec gpu = powered_gpu();
   GpuPower power(gpu, metered(10ms), kSimStart);
   const program::Program compute = one_kernel(100, program::KernelClass::kCompute);
   const program::Program memory = one_kernel(500, program::KernelClass::kMemory);
@@ -135,8 +103,7 @@ TEST(GpuPower, KernelsOnTheSameSmsShareThem) {
 
 // What waits beside a kernel that fills the GPU shares its SMs: never more than 50 + 100 W.
 TEST(GpuPower, AWaitingCollectiveBesideAFullGpuAddsNothing) {
-  hardware::GpuSpec gpu = golden::small_gpu();
-  gpu.power = proportional();
+  const hardware::GpuSpec gpu = powered_gpu();
   GpuPower power(gpu, metered(10ms), kSimStart);
   const program::Program compute = one_kernel(100, program::KernelClass::kCompute);
   program::Program collective = one_kernel(25, program::KernelClass::kMemory);
@@ -151,8 +118,7 @@ TEST(GpuPower, AWaitingCollectiveBesideAFullGpuAddsNothing) {
 
 // A kernel on a quarter of the SMs draws a quarter.
 TEST(GpuPower, AKernelOnFewerSmsDrawsItsPart) {
-  hardware::GpuSpec gpu = golden::small_gpu();
-  gpu.power = proportional();
+  const hardware::GpuSpec gpu = powered_gpu();
   GpuPower power(gpu, metered(10ms), kSimStart);
   power.started(ClientId{0}, one_kernel(25, program::KernelClass::kCompute), 0, kSimStart);
   power.advance(kSimStart + 1ms);
@@ -171,8 +137,7 @@ TEST(GpuPower, ACapIsKeptAndCostsIterations) {
 // 150 W for a period; then 50 + 100 x 0.1 = 60 W at the lowest clock, 100 MHz, for two: a cap of
 // 60 W is kept, one of 55 is not.
 TEST(GpuPower, PeriodsAboveTheCapAtTheLowestClockAreCounted) {
-  hardware::GpuSpec gpu = golden::small_gpu();
-  gpu.power = proportional();
+  const hardware::GpuSpec gpu = powered_gpu();
   const program::Program kernel = one_kernel(100, program::KernelClass::kCompute);
   const auto use_under = [&](double cap_w) {
     GpuPower power(gpu, capped(cap_w, 10ms), kSimStart);
@@ -206,28 +171,12 @@ TEST(GpuPower, ACapWhoseGovernorNeverLooksIsSaidToDoNothing) {
                   "first looks after its \"period\" of 5s, the run ended at 70ms")));
 }
 
-program::Step host_step(program::StepKind kind, std::uint32_t target, std::uint16_t count) {
-  program::Step made;
-  made.kind = kind;
-  made.target = target;
-  made.count = count;
-  return made;
-}
-
 /// One rank whose iteration is a kernel of 10 ms on all SMs, no part of which DRAM bounds.
 LoadedRun compute_bound_run(const PowerConfig& power) {
   LoadedRun loaded = powered_run({}, power);
   loaded.device.contention.compute_kernel_memory_boundness = 0;
-  program::Program rank = one_kernel(100, program::KernelClass::kCompute);
-  rank.ops.front().duration = 10ms;
-  rank.stream_count = 1;
-  rank.threads.push_back({"host", {host_step(program::StepKind::kIteration, 0, 0),
-                                   host_step(program::StepKind::kLaunch, 0, 1),
-                                   host_step(program::StepKind::kWaitStream, 0, 0),
-                                   host_step(program::StepKind::kEnd, 1, 0)}});
-  rank.recorded_iterations = {10ms};
   workload::JobProgram job;
-  job.ranks = {rank};
+  job.ranks = {computing_rank(0)};
   loaded.training = job;
   return loaded;
 }
@@ -236,13 +185,12 @@ LoadedRun compute_bound_run(const PowerConfig& power) {
 // iteration takes 20 ms in place of 10, at 50 + 50 W in place of 50 + 100. So a cap of 100 W costs
 // what half the clock does, once the governor has found it.
 TEST(GpuPower, WhatALimitCostsTheJobAloneIsItsShareOfTheUnlimitedRate) {
-  const policy::Registry registry = policies::builtin_policies();
   for (const PowerConfig& limit : {locked(500, 1ms), capped(100, 1ms)}) {
     LoadedRun loaded = compute_bound_run(limit);
     loaded.config.duration = 1100ms;
     loaded.config.warmup = 100ms;
-    loaded.config.policies = {choice("exclusive", registry)};
-    const auto report = must(run_policies(loaded, registry, {}));
+    loaded.config.policies = {choice("exclusive")};
+    const auto report = report_of(loaded);
     const auto& cost = report.baseline.power_limit;
     ASSERT_TRUE(cost.has_value());
     EXPECT_NEAR(cost->unlimited_iterations_per_s, 100, 1e-6);
@@ -254,10 +202,9 @@ TEST(GpuPower, WhatALimitCostsTheJobAloneIsItsShareOfTheUnlimitedRate) {
 }
 
 TEST(GpuPower, WithoutALimitNothingIsSaidOfItsCost) {
-  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = powered_run({}, metered(10ms));
-  loaded.config.policies = {choice("exclusive", registry)};
-  const auto report = must(run_policies(loaded, registry, {}));
+  loaded.config.policies = {choice("exclusive")};
+  const auto report = report_of(loaded);
   EXPECT_FALSE(report.baseline.power_limit.has_value());
 }
 
@@ -285,10 +232,9 @@ TEST(GpuPower, WithoutTheKeyNothingIsMetered) {
 }
 
 TEST(GpuPower, FillersRaisePowerAndTheirRequestsHaveAPrice) {
-  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = powered_run({offline("batch")}, metered(10ms));
-  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
-  auto report = must(run_policies(loaded, registry, {}));
+  loaded.config.policies = {choice("exclusive"), choice("mps")};
+  auto report = report_of(loaded);
   const auto exclusive = observe::power_of(report.policies[0]);
   EXPECT_GT(observe::power_of(report.policies[1]).value().mean_w, exclusive.value().mean_w);
   EXPECT_FALSE(observe::request_energy(report.policies[0].fillers[0]).has_value());

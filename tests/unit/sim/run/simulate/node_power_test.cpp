@@ -1,11 +1,9 @@
 // A budget of power over the GPUs of a node: who leaves watts, and who takes them; sums by hand.
-#include "sim/run/gpu_power.hpp"
-
 #include <gmock/gmock.h>
 
 #include <memory>
 
-#include "policies/builtin.hpp"
+#include "sim/run/gpu_power.hpp"
 #include "sim/run/unmet_config.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
@@ -14,30 +12,15 @@ namespace {
 
 constexpr Duration kPeriod = 10ms;
 
-/// A GPU draws 50 W idle and 100 W more with a kernel on all SMs, in proportion to its clock.
-hardware::GpuSpec powered_gpu() {
-  hardware::GpuSpec gpu = golden::small_gpu();
-  gpu.power = proportional();
+/// A GPU on which no part of a kernel is bound by DRAM: it follows the clock.
+hardware::GpuSpec clocked_gpu() {
+  hardware::GpuSpec gpu = powered_gpu();
   gpu.contention.compute_kernel_memory_boundness = 0;
   return gpu;
 }
 
-program::Program full_kernel() {
-  program::Program program;
-  program.profiles = {program::profile_kernel({100, 1024, 64, 0}, program::KernelClass::kCompute,
-                                              powered_gpu())};
-  program::Op op;
-  op.profile = 0;
-  op.duration = 10ms;
-  program.ops = {op};
-  return program;
-}
-
 PowerConfig budget(double node_cap_w, Duration period = kPeriod) {
-  PowerConfig config;
-  config.period = period;
-  config.node_cap_w = node_cap_w;
-  return config;
+  return {{}, {}, node_cap_w, period};
 }
 
 /// GPUs of one node under a budget, each with a kernel on all SMs or none.
@@ -51,8 +34,8 @@ struct Node {
   void start(std::size_t i, SimTime at) { each[i]->started(ClientId{0}, kernel, 0, at); }
   void end(std::size_t i, SimTime at) { each[i]->ended(ClientId{0}, kernel, 0, at); }
 
-  hardware::GpuSpec gpu = powered_gpu();
-  program::Program kernel = full_kernel();
+  hardware::GpuSpec gpu = clocked_gpu();
+  program::Program kernel = one_kernel(100, program::KernelClass::kCompute);
   NodePower power;
   std::vector<std::unique_ptr<GpuPower>> each;
 };
@@ -99,35 +82,14 @@ TEST(NodePower, PeriodsAboveTheBudgetAtTheLowestClockAreCounted) {
   EXPECT_NEAR(over(110).second, 120, 1e-9);
 }
 
-program::Step step(program::StepKind kind, std::uint32_t target, std::uint16_t count) {
-  program::Step made;
-  made.kind = kind;
-  made.target = target;
-  made.count = count;
-  return made;
-}
-
-/// An iteration is a kernel of 10 ms on all SMs, no part of which DRAM bounds.
-program::Program computing_rank(std::uint32_t number) {
-  program::Program rank = full_kernel();
-  rank.rank = number;
-  rank.stream_count = 1;
-  rank.threads.push_back({"host", {step(program::StepKind::kIteration, 0, 0),
-                                   step(program::StepKind::kLaunch, 0, 1),
-                                   step(program::StepKind::kWaitStream, 0, 0),
-                                   step(program::StepKind::kEnd, 1, 0)}});
-  rank.recorded_iterations = {10ms};
-  return rank;
-}
-
 /// An iteration is 10 ms of the host: its GPU is left to fillers.
 program::Program waiting_rank(std::uint32_t number) {
   program::Program rank = computing_rank(number);
   rank.ops.clear();
-  program::Step pause = step(program::StepKind::kPause, 0, 0);
+  program::Step pause = host_step(program::StepKind::kPause, 0, 0);
   pause.think = program::short_span(10ms);
-  rank.threads.front().steps = {step(program::StepKind::kIteration, 0, 0), pause,
-                                step(program::StepKind::kEnd, 1, 0)};
+  rank.threads.front().steps = {host_step(program::StepKind::kIteration, 0, 0), pause,
+                                host_step(program::StepKind::kEnd, 1, 0)};
   return rank;
 }
 
@@ -144,7 +106,7 @@ program::Program alternating_rank(std::uint32_t number) {
 LoadedRun two_gpus(const program::Program& first, const program::Program& second,
                    const PowerConfig& power, const std::vector<FillerConfig>& fillers = {}) {
   LoadedRun loaded = small_run(fillers);
-  loaded.device = powered_gpu();
+  loaded.device = clocked_gpu();
   loaded.config.power = power;
   loaded.config.duration = 1100ms;
   loaded.config.warmup = 100ms;
@@ -158,19 +120,14 @@ LoadedRun two_gpus(const program::Program& first, const program::Program& second
 }
 
 observe::PolicyResult under_mps(LoadedRun loaded) {
-  const policy::Registry registry = policies::builtin_policies();
-  loaded.config.policies = {choice("mps", registry)};
-  auto report = run_policies(loaded, registry, {});
-  EXPECT_TRUE(report) << (report ? "" : report.error().text());
-  return report ? report->policies[0] : observe::PolicyResult{};
+  loaded.config.policies = {choice("mps")};
+  return report_of(loaded).policies[0];
 }
 
 // Where all GPUs do the same, a budget is as many caps: 50 + 50 W each, at half the clock.
 TEST(NodePower, ABudgetOverEqualGpusIsACapOfEach) {
-  PowerConfig cap = budget(0, 1ms);
-  cap.node_cap_w.reset();
-  cap.cap_w = 100;
-  const observe::PolicyResult each = under_mps(two_gpus(computing_rank(0), computing_rank(1), cap));
+  const observe::PolicyResult each =
+      under_mps(two_gpus(computing_rank(0), computing_rank(1), capped(100, 1ms)));
   const observe::PolicyResult together =
       under_mps(two_gpus(computing_rank(0), computing_rank(1), budget(200, 1ms)));
   EXPECT_EQ(together.training.mean_iteration, 20ms);
@@ -196,10 +153,7 @@ TEST(NodePower, AFillerOnOneGpuTakesWattsFromTrainingOnAnother) {
   const Duration filled = iteration(budget(200, 1ms), {filler});
   EXPECT_GT(filled, 14ms);
   EXPECT_LT(filled, 15100us);
-  PowerConfig caps = budget(0, 1ms);
-  caps.node_cap_w.reset();
-  caps.cap_w = 150;
-  EXPECT_EQ(iteration(caps, {filler}), 10ms);
+  EXPECT_EQ(iteration(capped(150, 1ms), {filler}), 10ms);
 }
 
 TEST(NodePower, ABudgetThatNoClockKeepsIsALossAndSaidInWatts) {
@@ -216,9 +170,6 @@ TEST(NodePower, ABudgetThatNoClockKeepsIsALossAndSaidInWatts) {
 // after it. A kernel at the full clock draws 150 W for half of the time: 100 W of each GPU on
 // average.
 TEST(NodePower, ALimitThatTheMeanExceedsIsSaidInWatts) {
-  PowerConfig cap = budget(0, 10ms);
-  cap.node_cap_w.reset();
-  cap.cap_w = 80;
   const auto notices = [](const PowerConfig& power) {
     const observe::PolicyResult result =
         under_mps(two_gpus(alternating_rank(0), alternating_rank(1), power));
@@ -226,9 +177,10 @@ TEST(NodePower, ALimitThatTheMeanExceedsIsSaidInWatts) {
     EXPECT_EQ(result.counters.count(kMeanOverCap.name), power.cap_w ? 2U : 1U);
     return result.notices;
   };
-  EXPECT_THAT(notices(cap), testing::ElementsAre(testing::HasSubstr(
-                                "the cap of 80 W was not kept on average: GPU 0 drew 100.0 W; the "
-                                "clock of each \"period\" of 10ms follows")));
+  EXPECT_THAT(notices(capped(80, 10ms)),
+              testing::ElementsAre(testing::HasSubstr(
+                  "the cap of 80 W was not kept on average: GPU 0 drew 100.0 W; the "
+                  "clock of each \"period\" of 10ms follows")));
   EXPECT_THAT(notices(budget(160, 10ms)),
               testing::ElementsAre(testing::HasSubstr(
                   "/power/node_cap_w: the budget of 160 W was not kept on average: the 2 GPUs of "

@@ -9,11 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "policies/builtin.hpp"
 #include "sim/observe/report.hpp"
-#include "sim/policy/parameter_check.hpp"
 #include "sim/run/run_size.hpp"
-#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -21,41 +18,23 @@ namespace {
 
 using testing::AllOf, testing::HasSubstr;
 
-observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& registry,
-                             std::size_t threads) {
-  RunOptions options;
-  options.threads = threads;
-  return must(run_policies(loaded, registry, options));
-}
-
-class RunPolicies : public ::testing::Test {
- protected:
-  const policy::Registry registry = policies::builtin_policies();
-};
-
-TEST_F(RunPolicies, AnyNumberOfThreadsGivesTheSameBytes) {
-  const LoadedRun loaded = every_policy({offline("batch"), online("chat", 300)}, registry);
-  const observe::RunReport on_one = report_of(loaded, registry, 1);
-  const observe::RunReport four = report_of(loaded, registry, 4);
-  ASSERT_EQ(on_one.policies.size(), registry.all().size());
+TEST(RunPolicies, AnyNumberOfThreadsGivesTheSameBytesAndAnotherSeedDoesNot) {
+  LoadedRun loaded = every_policy({offline("batch"), online("chat", 300)});
+  const observe::RunReport on_one = report_of(loaded);
+  const observe::RunReport four = report_of(loaded, on_threads(4));
+  ASSERT_EQ(on_one.policies.size(), registry().all().size());
   EXPECT_EQ(observe::report_json(on_one), observe::report_json(four));
   EXPECT_EQ(observe::csv_rows(on_one), observe::csv_rows(four));
   EXPECT_EQ(observe::report_table(on_one, observe::Columns::kAll),
             observe::report_table(four, observe::Columns::kAll));
-}
-
-TEST_F(RunPolicies, AgainGivesTheSameBytesAndAnotherSeedDoesNot) {
-  LoadedRun loaded = every_policy({offline("batch"), online("chat", 300)}, registry);
-  const std::string first = observe::csv_rows(report_of(loaded, registry, 2));
-  EXPECT_EQ(observe::csv_rows(report_of(loaded, registry, 2)), first);
   loaded.config.seed = 2;
-  EXPECT_NE(observe::csv_rows(report_of(loaded, registry, 2)), first);
+  EXPECT_NE(observe::csv_rows(report_of(loaded, on_threads(2))), observe::csv_rows(on_one));
 }
 
-TEST_F(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
+TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
   LoadedRun loaded = small_run({offline("batch")});
-  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
-  const observe::RunReport report = report_of(loaded, registry, 1);
+  loaded.config.policies = {choice("exclusive"), choice("mps")};
+  const observe::RunReport report = report_of(loaded);
   EXPECT_EQ(report.baseline.training_mean_iteration, 7ms);
   EXPECT_DOUBLE_EQ(report.baseline.fillers.front().requests_per_s, 63 / 0.070);
   EXPECT_DOUBLE_EQ(*report.policies[0].training.normalised_to_alone, 1.0);
@@ -65,12 +44,12 @@ TEST_F(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
 }
 
 // 63 passes in 70 ms: not 10 in 10 ms.
-TEST_F(RunPolicies, AFillerThatEndsFewPassesAloneIsCounted) {
+TEST(RunPolicies, AFillerThatEndsFewPassesAloneIsCounted) {
   LoadedRun loaded = small_run({offline("batch")});
-  loaded.config.policies = {choice("exclusive", registry)};
-  EXPECT_EQ(report_of(loaded, registry, 1).counters.count("run_filler_alone_few_passes"), 0U);
+  loaded.config.policies = {choice("exclusive")};
+  EXPECT_EQ(report_of(loaded).counters.count("run_filler_alone_few_passes"), 0U);
   loaded.config.duration = 10ms;
-  EXPECT_EQ(report_of(loaded, registry, 1).counters.count("run_filler_alone_few_passes"), 1U);
+  EXPECT_EQ(report_of(loaded).counters.count("run_filler_alone_few_passes"), 1U);
 }
 
 /// The small job with its iteration twice a pass, each time with an exchange of its own.
@@ -103,18 +82,18 @@ workload::JobProgram job_of_two_iterations(const hardware::GpuSpec& gpu) {
 }
 
 // An iteration takes 7 ms, a pass 14: of 10 ms nothing is said about how well the pass repeats.
-TEST_F(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
+TEST(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
   LoadedRun loaded = small_run({});
   loaded.training = job_of_two_iterations(loaded.device);
   loaded.recorded_mean_iteration = 7ms;
-  loaded.config.policies = {choice("exclusive", registry)};
+  loaded.config.policies = {choice("exclusive")};
   loaded.config.duration = 15ms;
-  const observe::RunReport whole = report_of(loaded, registry, 1);
+  const observe::RunReport whole = report_of(loaded);
   EXPECT_EQ(whole.baseline.replay_error, 0);
   EXPECT_EQ(whole.counters.count("run_window_shorter_than_pass"), 0U);
   EXPECT_EQ(whole.policies.front().counters.count("run_window_shorter_than_pass"), 0U);
   loaded.config.duration = 10ms;
-  const observe::RunReport part = report_of(loaded, registry, 1);
+  const observe::RunReport part = report_of(loaded);
   EXPECT_EQ(part.baseline.training_mean_iteration, 7ms);
   EXPECT_EQ(part.baseline.replay_error, std::nullopt);
   EXPECT_EQ(part.counters.count("run_window_shorter_than_pass"), 1U);
@@ -123,55 +102,55 @@ TEST_F(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
 }
 
 // TGS measures for seconds what training does alone; the warm-up of 1 ms ends before.
-TEST_F(RunPolicies, APolicyThatHasNotSettledIsCounted) {
+TEST(RunPolicies, APolicyThatHasNotSettledIsCounted) {
   LoadedRun loaded = small_run({});
-  loaded.config.policies = {choice("exclusive", registry), choice("tgs", registry)};
+  loaded.config.policies = {choice("exclusive"), choice("tgs")};
   loaded.config.warmup = 1ms;
   loaded.config.duration = 100ms;
-  const observe::RunReport brief = report_of(loaded, registry, 1);
+  const observe::RunReport brief = report_of(loaded);
   EXPECT_EQ(brief.policies[0].counters.count("policy_not_settled_ms"), 0U);
-  const auto settling = registry.find("tgs").value()->settling(
+  const auto settling = registry().find("tgs").value()->settling(
       loaded.config.policies[1].parameters, brief.baseline.training_mean_iteration);
   EXPECT_EQ(brief.policies[1].counters.count("policy_not_settled_ms"),
             static_cast<std::uint64_t>(settling / 1ms - 1));
   loaded.config.warmup = settling;
   loaded.config.duration = settling + 100ms;
-  EXPECT_EQ(report_of(loaded, registry, 1).policies[1].counters.count("policy_not_settled_ms"), 0U);
+  EXPECT_EQ(report_of(loaded).policies[1].counters.count("policy_not_settled_ms"), 0U);
 }
 
 // The host launches all of an iteration at once: only A's launch is waited for.
-TEST_F(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
+TEST(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.duration = 7010us * 10;
   loaded.config.gate = policy::GateCosts{.ask = 20us, .tell = 10us, .always = true};
-  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
-  const observe::RunReport gated = report_of(loaded, registry, 1);
+  loaded.config.policies = {choice("exclusive"), choice("mps")};
+  const observe::RunReport gated = report_of(loaded);
   EXPECT_EQ(gated.baseline.training_mean_iteration, 7ms);
   EXPECT_EQ(gated.policies[0].training.mean_iteration, 7010us);
   loaded.config.gate->always = false;
-  const observe::RunReport passed = report_of(loaded, registry, 1);
+  const observe::RunReport passed = report_of(loaded);
   EXPECT_EQ(passed.policies[0].training.mean_iteration, 7ms);
   EXPECT_LT(*gated.policies[1].fillers.front().normalised_to_own_gpu,
             *passed.policies[1].fillers.front().normalised_to_own_gpu);
 }
 
 // tgs looks at launches, ideal is a bound that costs training nothing.
-TEST_F(RunPolicies, AGateThatIsNotAlwaysThereDelaysWhereAPolicyLooks) {
+TEST(RunPolicies, AGateThatIsNotAlwaysThereDelaysWhereAPolicyLooks) {
   LoadedRun loaded = small_run({});
   loaded.config.duration = 7010us * 10;
   loaded.config.gate = policy::GateCosts{.ask = 20us, .tell = 10us};
-  loaded.config.policies = {choice("tgs", registry), choice("ideal", registry)};
-  const observe::RunReport report = report_of(loaded, registry, 1);
+  loaded.config.policies = {choice("tgs"), choice("ideal")};
+  const observe::RunReport report = report_of(loaded);
   EXPECT_EQ(report.policies[0].training.mean_iteration, 7010us);
   EXPECT_EQ(report.policies[1].training.mean_iteration, 7ms);
 }
 
 // tgs has a library before the driver's, which tells of training's launches in 0.5 us and holds
 // fillers' for 1.1; mps has none.
-TEST_F(RunPolicies, WithoutAGateOfItsOwnARunHasTheMeasuredOneWherePoliciesNeedIt) {
+TEST(RunPolicies, WithoutAGateOfItsOwnARunHasTheMeasuredOneWherePoliciesNeedIt) {
   LoadedRun loaded = small_run({});
-  loaded.config.policies = {choice("tgs", registry), choice("mps", registry)};
-  const observe::RunReport report = report_of(loaded, registry, 1);
+  loaded.config.policies = {choice("tgs"), choice("mps")};
+  const observe::RunReport report = report_of(loaded);
   EXPECT_EQ(report.policies[0].training.mean_iteration, 7ms + 500ns);
   EXPECT_EQ(report.policies[0].counters.count("policy_gate_ns"), 1100U);
   EXPECT_EQ(report.policies[0].counters.count("policy_gate_training_ns"), 500U);
@@ -182,34 +161,33 @@ TEST_F(RunPolicies, WithoutAGateOfItsOwnARunHasTheMeasuredOneWherePoliciesNeedIt
 /// The mean iteration, 7 ms alone, under a policy that demands a library before the driver's.
 Duration iteration_under(const std::string& policy,
                          const std::vector<std::pair<std::string, std::string>>& given) {
-  const policy::Registry registry = policies::builtin_policies();
-  const policy::PolicySpec& spec = **registry.find(policy);
+  const policy::PolicySpec& spec = **registry().find(policy);
   std::vector<policy::GivenParameter> values;
   for (const auto& [name, value] : given) values.push_back({name, value});
   LoadedRun loaded = small_run({});
   loaded.config.policies = {{policy, *policy::check_parameters(spec, values, "", "")}};
-  return report_of(loaded, registry, 1).policies[0].training.mean_iteration;
+  return report_of(loaded).policies[0].training.mean_iteration;
 }
 
 // Without a limit training's process has no hook; with one each launch takes a token, and 1.1 us.
 // Refills of 1 us give more tokens than it takes.
-TEST_F(RunPolicies, VcudasHookCostsTrainingNothingUntilItHasALimit) {
+TEST(RunPolicies, VcudasHookCostsTrainingNothingUntilItHasALimit) {
   EXPECT_EQ(iteration_under("vcuda", {}), 7ms);
   EXPECT_EQ(iteration_under("vcuda", {{"training_limit", "99"}, {"refill", "1us"}}), 7ms + 1100ns);
 }
 
-TEST_F(RunPolicies, OrionsTrainingAsksInBothSettings) {
+TEST(RunPolicies, OrionsTrainingAsksInBothSettings) {
   EXPECT_EQ(iteration_under("orion", {}), 7ms + 1100ns);
   EXPECT_EQ(iteration_under("orion", {{"barrier", "fillers"}}), 7ms + 1100ns);
 }
 
 // Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
 // filler: 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
-TEST_F(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
+TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.fillers.front().gpus = {{1}};
-  loaded.config.policies = {choice("exclusive", registry)};
-  const observe::Baseline baseline = report_of(loaded, registry, 1).baseline;
+  loaded.config.policies = {choice("exclusive")};
+  const observe::Baseline baseline = report_of(loaded).baseline;
   const observe::UseAlone& training = *baseline.training_use;
   EXPECT_DOUBLE_EQ(training.busy_fraction, 5.0 / 7);
   EXPECT_DOUBLE_EQ(training.bubble_fraction, (4.0 / 7 + 3.0 / 7) / 2);
@@ -222,15 +200,15 @@ TEST_F(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
 }
 
 // Turns of 1 us with 100 ms between them: training needs more than a hundred times as long.
-TEST_F(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
+TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.duration.reset();
   loaded.config.iterations = 2;
   const std::vector<policy::GivenParameter> given{{"slice", "1us"}, {"switch_cost", "100ms"}};
   loaded.config.policies = {
       {"time_slicing",
-       *policy::check_parameters(**registry.find("time_slicing"), given, "", "")}};
-  const observe::RunReport report = report_of(loaded, registry, 1);
+       *policy::check_parameters(**registry().find("time_slicing"), given, "", "")}};
+  const observe::RunReport report = report_of(loaded);
   const observe::PolicyResult& result = report.policies.front();
   EXPECT_EQ(result.simulated, 100 * 14ms);
   EXPECT_EQ(result.counters.count("run_iterations_not_reached"), 1U);
@@ -239,52 +217,51 @@ TEST_F(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
 }
 
 // One after another: an interrupt while the second runs leaves the first.
-TEST_F(RunPolicies, AnInterruptKeepsWhatIsDone) {
+TEST(RunPolicies, AnInterruptKeepsWhatIsDone) {
   LoadedRun loaded = small_run({offline("filler")});
   for (const char* name : {"exclusive", "mps", "time_slicing"}) {
-    loaded.config.policies.push_back(choice(name, registry));
+    loaded.config.policies.push_back(choice(name));
   }
   std::atomic<bool> stop{false};
   RunOptions options;
   options.stop = &stop;
   options.progress = [&](const std::string& text) { stop = stop || text == "policy mps"; };
-  EXPECT_FALSE(run_policies(loaded, registry, options));
+  EXPECT_FALSE(run_policies(loaded, registry(), options));
   stop = false;
   options.when_stopped = WhenStopped::kKeepDone;
-  const auto report = must(run_policies(loaded, registry, options));
+  const auto report = report_of(loaded, options);
   ASSERT_EQ(report.policies.size(), 1U);
   EXPECT_EQ(report.policies.front().policy, "exclusive");
   EXPECT_EQ(report.policies.front().training.normalised_to_alone, 1.0);
   EXPECT_EQ(report.interrupted, (std::vector<std::string>{"mps", "time_slicing"}));
 }
 
-TEST_F(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
+TEST(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
   LoadedRun loaded = small_run({});
-  loaded.config.policies = {choice("mps", registry)};
+  loaded.config.policies = {choice("mps")};
   const std::atomic<bool> stop{true};
   RunOptions options;
   options.stop = &stop;
   options.when_stopped = WhenStopped::kKeepDone;
-  EXPECT_FALSE(run_policies(loaded, registry, options));
+  EXPECT_FALSE(run_policies(loaded, registry(), options));
 }
 
-TEST_F(RunPolicies, SimulatedTimeOfAllPoliciesIsTold) {
+TEST(RunPolicies, SimulatedTimeOfAllPoliciesIsTold) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.duration = 300ms;
-  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
+  loaded.config.policies = {choice("exclusive"), choice("mps")};
   SimulatedTime time;
   RunOptions options;
   options.time = &time;
-  ASSERT_TRUE(run_policies(loaded, registry, options));
+  ASSERT_TRUE(run_policies(loaded, registry(), options));
   EXPECT_EQ(time.all_ns, 600'000'000);
   EXPECT_EQ(time.done_ns, 600'000'000);
 }
 
 // 1,000 a second for 70 ms under two policies: 140.
 TEST(RunSize, IsWhatWouldBeSimulatedAlone) {
-  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({online("chat", 1000)});
-  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
+  loaded.config.policies = {choice("exclusive"), choice("mps")};
   const RunSize size = size_of(loaded);
   EXPECT_DOUBLE_EQ(size.requests, 2 * 70);
   EXPECT_GT(size.kernels, 0);
@@ -292,7 +269,7 @@ TEST(RunSize, IsWhatWouldBeSimulatedAlone) {
   loaded.config.fillers.front().arrivals = workload::PoissonArrivals{1e9};
   EXPECT_THAT(error_of(check_size(loaded)).text(), testing::HasSubstr("1.4e+08 requests"));
   RunOptions options;
-  EXPECT_FALSE(run_policies(loaded, registry, options));
+  EXPECT_FALSE(run_policies(loaded, registry(), options));
 }
 
 // What a policy may not decide ends the run with its name, the time and the reason.

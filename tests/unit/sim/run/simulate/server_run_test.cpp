@@ -6,7 +6,6 @@
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/model_filler.hpp"
-#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -35,7 +34,7 @@ FillerConfig server_filler(observe::FillerMode mode) {
 }
 
 /// The golden job for two seconds; its GPU with the memory of a small model besides.
-LoadedRun server_run(observe::FillerMode mode, const policy::Registry& registry) {
+LoadedRun server_run(observe::FillerMode mode) {
   FillerConfig filler = server_filler(mode);
   LoadedRun loaded = small_run({filler});
   loaded.config.duration = 2s;
@@ -44,40 +43,35 @@ LoadedRun server_run(observe::FillerMode mode, const policy::Registry& registry)
   loaded.fillers[0] = std::move(made.program);
   loaded.servers.push_back(std::move(made.server));
   for (const char* name : {"mps", "time_slicing", "specinf"}) {
-    loaded.config.policies.push_back(choice(name, registry));
+    loaded.config.policies.push_back(choice(name));
   }
   return loaded;
 }
 
-observe::RunReport server_report(const LoadedRun& loaded, const policy::Registry& registry,
-                             std::size_t threads) {
-  RunOptions options;
-  options.threads = threads;
-  auto report = run_policies(loaded, registry, options);
-  if (report) return *std::move(report);
-  ADD_FAILURE() << report.error().text();
-  return {};
+/// Each request is counted once; each that arrived is a sample: it has a first token, or waits for
+/// it.
+void expect_conserved(const observe::FillerResult& chat) {
+  EXPECT_EQ(chat.requests_before + chat.requests_arrived,
+            chat.requests_completed + chat.requests_unfinished + chat.requests_refused);
+  ASSERT_TRUE(chat.server);
+  EXPECT_EQ(chat.server->ttft.completed() + chat.server->ttft.unfinished(), chat.requests_arrived);
 }
 
-class ServerRun : public ::testing::Test {
- protected:
-  const policy::Registry registry = policies::builtin_policies();
-};
+void fix_lengths(LoadedRun& loaded, std::uint32_t prompt, std::uint32_t output) {
+  auto& names = std::get<synth::InferenceNames>(loaded.config.fillers[0].program);
+  names.engine->requests.lengths =
+      workload::DrawnLengths{workload::FixedLength{prompt}, workload::FixedLength{output}};
+}
 
-TEST_F(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
-  const auto report =
-      server_report(server_run(observe::FillerMode::kOnline, registry), registry, 1);
+TEST(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
+  const auto report = report_of(server_run(observe::FillerMode::kOnline));
   ASSERT_EQ(report.policies.size(), 3U);
   for (const observe::PolicyResult& policy : report.policies) {
     SCOPED_TRACE(policy.policy);
     const observe::FillerResult& chat = policy.fillers[0];
-    EXPECT_EQ(chat.requests_before + chat.requests_arrived,
-              chat.requests_completed + chat.requests_unfinished + chat.requests_refused);
+    ASSERT_NO_FATAL_FAILURE(expect_conserved(chat));
     EXPECT_GT(chat.requests_completed, 100U);
-    ASSERT_TRUE(chat.server);
     const observe::ServerResult& server = *chat.server;
-    // Every request that arrived is a sample: it has a first token, or waits for it.
-    EXPECT_EQ(server.ttft.completed() + server.ttft.unfinished(), chat.requests_arrived);
     EXPECT_LE(server.ttft.percentile(50)->value, chat.latency.percentile(50)->value);
     EXPECT_LE(server.tpot.completed(), chat.requests_completed);
     EXPECT_GT(server.preemptions, 0U);
@@ -91,14 +85,12 @@ TEST_F(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
 // Ten requests a second for two seconds, each alone: a prompt of 100 tokens and 2 tokens of output
 // hold 7 of a GPU's 24 blocks from arrival to the last token, so the mean over both GPUs is
 // 7 / 24 x latencies / (2 x 2 s).
-TEST_F(ServerRun, CacheIsHeldAsLongAsRequestsAre) {
-  LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
+TEST(ServerRun, CacheIsHeldAsLongAsRequestsAre) {
+  LoadedRun loaded = server_run(observe::FillerMode::kOnline);
   loaded.config.fillers[0].arrivals = workload::GammaArrivals{10.3, 0.01};
-  auto& engine = *std::get<synth::InferenceNames>(loaded.config.fillers[0].program).engine;
-  engine.requests.lengths =
-      workload::DrawnLengths{workload::FixedLength{100}, workload::FixedLength{2}};
+  fix_lengths(loaded, 100, 2);
   loaded.config.policies.pop_back();  // specinf lets requests wait, without blocks
-  const auto report = server_report(loaded, registry, 1);
+  const auto report = report_of(loaded);
   for (const observe::PolicyResult& policy : report.policies) {
     SCOPED_TRACE(policy.policy);
     const observe::FillerResult& chat = policy.fillers[0];
@@ -112,42 +104,40 @@ TEST_F(ServerRun, CacheIsHeldAsLongAsRequestsAre) {
 
 /// Prompts of 100 and outputs of 20 tokens: 8 blocks at the end, so 3 of them fill the 24 blocks of
 /// a GPU, and 4 may be there while they are short. `max_num_seqs` is far more.
-LoadedRun three_at_once(observe::FillerMode mode, const policy::Registry& registry) {
-  LoadedRun loaded = server_run(mode, registry);
-  auto& engine = *std::get<synth::InferenceNames>(loaded.config.fillers[0].program).engine;
-  engine.requests.lengths =
-      workload::DrawnLengths{workload::FixedLength{100}, workload::FixedLength{20}};
-  loaded.config.policies = {choice("mps", registry)};
+LoadedRun three_at_once(observe::FillerMode mode) {
+  LoadedRun loaded = server_run(mode);
+  fix_lengths(loaded, 100, 20);
+  loaded.config.policies = {choice("mps")};
   return loaded;
 }
 
 /// Requests a second that each GPU serves at most, by itself.
-double most_served(const policy::Registry& registry) {
-  const LoadedRun loaded = three_at_once(observe::FillerMode::kOffline, registry);
-  return server_report(loaded, registry, 1).baseline.fillers.at(0).requests_per_s;
+double most_served() {
+  const LoadedRun loaded = three_at_once(observe::FillerMode::kOffline);
+  return report_of(loaded).baseline.fillers.at(0).requests_per_s;
 }
 
 // A tenth more than both GPUs serve alone arrives for half a second: a backlog of far more than the
 // 8 requests that both caches hold, and of fewer than max_num_seqs.
-TEST_F(ServerRun, ABacklogOfMoreThanTheCacheHoldsIsAnOverload) {
-  const double most = 2 * most_served(registry);
-  LoadedRun loaded = three_at_once(observe::FillerMode::kOnline, registry);
+TEST(ServerRun, ABacklogOfMoreThanTheCacheHoldsIsAnOverload) {
+  const double most = 2 * most_served();
+  LoadedRun loaded = three_at_once(observe::FillerMode::kOnline);
   loaded.config.duration = 500ms;
   loaded.config.fillers[0].arrivals = workload::GammaArrivals{1.1 * most, 0.01};
-  const observe::FillerResult over = server_report(loaded, registry, 1).policies[0].fillers[0];
+  const observe::FillerResult over = report_of(loaded).policies[0].fillers[0];
   EXPECT_LT(over.requests_unfinished, loaded.server(0)->scheduler.max_num_seqs);
   EXPECT_TRUE(over.overloaded);
 }
 
 // A fifth more arrives than a GPU alone serves: what the filler gains is what it serves beside
 // training over what a GPU served, not over what arrived.
-TEST_F(ServerRun, WhatAnOverloadedServerGainsIsMeasuredByWhatItServesAlone) {
-  const double most = most_served(registry);
-  LoadedRun loaded = three_at_once(observe::FillerMode::kOnline, registry);
+TEST(ServerRun, WhatAnOverloadedServerGainsIsMeasuredByWhatItServesAlone) {
+  const double most = most_served();
+  LoadedRun loaded = three_at_once(observe::FillerMode::kOnline);
   loaded.config.precision = PrecisionGoal{.least = 100ms, .most = 5s};
   loaded.config.duration = 5s;
   loaded.config.fillers[0].arrivals = workload::GammaArrivals{2 * 1.2 * most, 0.01};
-  const observe::RunReport report = server_report(loaded, registry, 1);
+  const observe::RunReport report = report_of(loaded);
   const double alone = report.baseline.fillers[0].requests_per_s;
   EXPECT_LT(alone, 1.05 * most);
   const observe::FillerResult& chat = report.policies[0].fillers[0];
@@ -175,7 +165,7 @@ class RecordedRequests : public ::testing::Test {
     return {path_, workload::ArrivalFormat::kServegen, 1};
   }
   [[nodiscard]] LoadedRun run() const {
-    LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry_);
+    LoadedRun loaded = server_run(observe::FillerMode::kOnline);
     loaded.config.policies.resize(1);
     lengths_of(loaded).reset();
     return loaded;
@@ -185,10 +175,9 @@ class RecordedRequests : public ::testing::Test {
     return names.engine->requests.lengths;
   }
   [[nodiscard]] observe::PolicyResult result_of(const LoadedRun& loaded) const {
-    return server_report(loaded, registry_, 1).policies.at(0);
+    return report_of(loaded).policies.at(0);
   }
 
-  const policy::Registry registry_ = policies::builtin_policies();
   const std::string path_ = testing::TempDir() + "bubblesim_recorded_requests.csv";
 };
 
@@ -218,8 +207,8 @@ TEST_F(RecordedRequests, DamageOfAFileOfLengthsAloneIsCounted) {
 }
 
 /// The first of two GPUs computes prompts, which go over `link` to the second.
-LoadedRun apart_run(BytesPerSecond link, const policy::Registry& registry) {
-  LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
+LoadedRun apart_run(BytesPerSecond link) {
+  LoadedRun loaded = server_run(observe::FillerMode::kOnline);
   synth::ServerPlan plan = *loaded.servers[0].value();
   plan.prefill = synth::PrefillSplit{1, link, Duration{}, synth::KvWrites::kContiguous};
   loaded.servers[0].emplace(std::move(plan));
@@ -227,21 +216,18 @@ LoadedRun apart_run(BytesPerSecond link, const policy::Registry& registry) {
   return loaded;
 }
 
-TEST_F(ServerRun, PrefillAndDecodeApartLoseNoRequestAndTokensWaitForTheLink) {
-  const LoadedRun fast = apart_run({1e12}, registry);
-  const LoadedRun slow = apart_run({1e8}, registry);
-  const auto fast_report = server_report(fast, registry, 1);
-  const auto slow_report = server_report(slow, registry, 1);
+TEST(ServerRun, PrefillAndDecodeApartLoseNoRequestAndTokensWaitForTheLink) {
+  const LoadedRun fast = apart_run({1e12});
+  const LoadedRun slow = apart_run({1e8});
+  const auto fast_report = report_of(fast);
+  const auto slow_report = report_of(slow);
   // A prompt of one token takes a block over the link, 100 MB/s slow.
   const Duration least = synth::handover_time(**slow.servers[0], 1);
   for (std::size_t i = 0; i < slow_report.policies.size(); ++i) {
     SCOPED_TRACE(slow_report.policies[i].policy);
     const observe::FillerResult& chat = slow_report.policies[i].fillers[0];
-    EXPECT_EQ(chat.requests_before + chat.requests_arrived,
-              chat.requests_completed + chat.requests_unfinished + chat.requests_refused);
+    ASSERT_NO_FATAL_FAILURE(expect_conserved(chat));
     EXPECT_GT(chat.requests_completed, 30U);
-    EXPECT_EQ(chat.server->ttft.completed() + chat.server->ttft.unfinished(),
-              chat.requests_arrived);
     EXPECT_GE(chat.server->tbt.percentile(100)->value, least);
     const observe::FillerResult& quick = fast_report.policies[i].fillers[0];
     EXPECT_GT(chat.latency.percentile(50)->value, quick.latency.percentile(50)->value);
@@ -265,8 +251,8 @@ void put_on(LoadedRun& loaded, const hardware::ClusterSpec& cluster) {
   loaded.training = std::move(job);
 }
 
-LoadedRun apart_on_cluster(BytesPerSecond rate, const policy::Registry& registry) {
-  LoadedRun loaded = apart_run({0}, registry);
+LoadedRun apart_on_cluster(BytesPerSecond rate) {
+  LoadedRun loaded = apart_run({0});
   hardware::ClusterSpec cluster = two_gpus(rate);
   cluster.collectives.p2p_base = 2us;
   put_on(loaded, cluster);
@@ -274,13 +260,13 @@ LoadedRun apart_on_cluster(BytesPerSecond rate, const policy::Registry& registry
 }
 
 // A link of its own as fast, with writes of 2 us, gives each transfer the same time.
-TEST_F(ServerRun, OverFreeLinksOfTheClusterPromptsTakeWhatALinkOfTheirOwnTakes) {
-  LoadedRun own = apart_run({1e8}, registry);
+TEST(ServerRun, OverFreeLinksOfTheClusterPromptsTakeWhatALinkOfTheirOwnTakes) {
+  LoadedRun own = apart_run({1e8});
   synth::ServerPlan plan = *own.servers[0].value();
   plan.prefill->write = 2us;
   own.servers[0].emplace(std::move(plan));
-  const auto shared = server_report(apart_on_cluster({1e8}, registry), registry, 1);
-  const auto alone = server_report(own, registry, 1);
+  const auto shared = report_of(apart_on_cluster({1e8}));
+  const auto alone = report_of(own);
   for (std::size_t i = 0; i < alone.policies.size(); ++i) {
     SCOPED_TRACE(alone.policies[i].policy);
     const observe::FillerResult& a = alone.policies[i].fillers[0];
@@ -303,16 +289,16 @@ void send_from_first_port(LoadedRun& loaded, double bytes) {
 }
 
 // Against prompts that have a link of their own, as fast: each waits for the other.
-TEST_F(ServerRun, PromptsAndGradientsShareALink) {
-  LoadedRun apart = apart_run({1e8}, registry);
+TEST(ServerRun, PromptsAndGradientsShareALink) {
+  LoadedRun apart = apart_run({1e8});
   put_on(apart, two_gpus({1e8}));
-  LoadedRun shared = apart_on_cluster({1e8}, registry);
+  LoadedRun shared = apart_on_cluster({1e8});
   for (LoadedRun* run : {&apart, &shared}) {
     send_from_first_port(*run, 500'000);  // 5 ms with the port to themselves
-    run->config.policies = {choice("mps", registry)};
+    run->config.policies = {choice("mps")};
   }
-  const auto own_link = server_report(apart, registry, 1);
-  const auto one_link = server_report(shared, registry, 1);
+  const auto own_link = report_of(apart);
+  const auto one_link = report_of(shared);
   const auto p50 = [](const observe::RunReport& report) {
     return report.policies[0].fillers[0].latency.percentile(50)->value;
   };
@@ -323,23 +309,21 @@ TEST_F(ServerRun, PromptsAndGradientsShareALink) {
   EXPECT_LT(kept(one_link), kept(own_link) - 0.01);
 }
 
-TEST_F(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
-  LoadedRun loaded = apart_run({1e9}, registry);
+TEST(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
+  LoadedRun loaded = apart_run({1e9});
   synth::ServerPlan plan = *loaded.servers[0].value();
   plan.prefill->gpus = 2;
   loaded.servers[0].emplace(std::move(plan));
-  const auto report = run_policies(loaded, registry, {});
-  ASSERT_FALSE(report);
-  EXPECT_THAT(report.error().text(), HasSubstr("found \"prefill\" on 2 of its 2 GPUs"));
+  EXPECT_THAT(error_of(run_policies(loaded, registry(), {})).text(),
+              HasSubstr("found \"prefill\" on 2 of its 2 GPUs"));
 }
 
 /// One server over both GPUs, whose ports carry 100 GB/s: the model split, or two members that
 /// share the experts of another one.
 enum class Over : std::uint8_t { kSplit, kMembers };
 
-LoadedRun split_run(observe::FillerMode mode, const policy::Registry& registry,
-                    Over over = Over::kSplit) {
-  LoadedRun loaded = server_run(mode, registry);
+LoadedRun split_run(observe::FillerMode mode, Over over = Over::kSplit) {
+  LoadedRun loaded = server_run(mode);
   auto& names = std::get<synth::InferenceNames>(loaded.config.fillers[0].program);
   if (over == Over::kSplit) names.engine->settings.tensor = 2;
   if (over == Over::kMembers) {
@@ -359,39 +343,35 @@ LoadedRun split_run(observe::FillerMode mode, const policy::Registry& registry,
 }
 
 void expect_parts_on_both_gpus(Over over, std::uint64_t completed) {
-  const auto registry = policies::builtin_policies();
-  const LoadedRun loaded = split_run(observe::FillerMode::kOnline, registry, over);
-  const auto report = server_report(loaded, registry, 1);
+  const LoadedRun loaded = split_run(observe::FillerMode::kOnline, over);
+  const auto report = report_of(loaded);
   for (const observe::PolicyResult& policy : report.policies) {
     SCOPED_TRACE(policy.policy);
     const observe::FillerResult& chat = policy.fillers[0];
-    EXPECT_EQ(chat.requests_before + chat.requests_arrived,
-              chat.requests_completed + chat.requests_unfinished + chat.requests_refused);
+    ASSERT_NO_FATAL_FAILURE(expect_conserved(chat));
     EXPECT_GT(chat.requests_completed, completed);
     EXPECT_LE(chat.server->most_kv_fraction, 1.0);
-    EXPECT_EQ(chat.server->ttft.completed() + chat.server->ttft.unfinished(),
-              chat.requests_arrived);
     ASSERT_EQ(chat.instances.size(), 2U);
     EXPECT_TRUE(chat.instances[0].admitted && chat.instances[1].admitted);
     for (const observe::GpuUse& gpu : policy.gpus) EXPECT_GT(gpu.filler_sm_fraction, 0);
   }
-  const auto again = server_report(loaded, registry, 4);
+  const auto again = report_of(loaded, on_threads(4));
   EXPECT_EQ(again.policies[0].fillers[0].latency.samples(),
             report.policies[0].fillers[0].latency.samples());
 }
 
-TEST_F(ServerRun, OverTwoGpusItHasPartsOnBothAndLosesNoRequest) {
+TEST(ServerRun, OverTwoGpusItHasPartsOnBothAndLosesNoRequest) {
   expect_parts_on_both_gpus(Over::kSplit, 100);
 }
 
-TEST_F(ServerRun, OfTwoMembersItHasPartsOnBothAndLosesNoRequest) {
+TEST(ServerRun, OfTwoMembersItHasPartsOnBothAndLosesNoRequest) {
   expect_parts_on_both_gpus(Over::kMembers, 3);
 }
 
-TEST_F(ServerRun, RefusedOnOneOfItsGpusItStartsOnNone) {
-  LoadedRun loaded = split_run(observe::FillerMode::kOnline, registry);
+TEST(ServerRun, RefusedOnOneOfItsGpusItStartsOnNone) {
+  LoadedRun loaded = split_run(observe::FillerMode::kOnline);
   loaded.rank_memory = {Bytes{10'000'000'000}, loaded.device.memory};
-  const auto report = server_report(loaded, registry, 1);
+  const auto report = report_of(loaded);
   const observe::FillerResult& chat = report.policies[0].fillers[0];
   EXPECT_FALSE(chat.instances[0].admitted);
   EXPECT_EQ(chat.instances[0].reason, "its server was refused on GPU 1");
@@ -401,15 +381,13 @@ TEST_F(ServerRun, RefusedOnOneOfItsGpusItStartsOnNone) {
   for (const observe::GpuUse& gpu : report.policies[0].gpus) EXPECT_EQ(gpu.filler_sm_fraction, 0);
 }
 
-TEST_F(ServerRun, OverTwoGpusOfflineItServesWithoutEnd) {
-  const auto report =
-      server_report(split_run(observe::FillerMode::kOffline, registry), registry, 1);
+TEST(ServerRun, OverTwoGpusOfflineItServesWithoutEnd) {
+  const auto report = report_of(split_run(observe::FillerMode::kOffline));
   EXPECT_GT(report.policies[0].fillers[0].requests_completed, 100U);
 }
 
-TEST_F(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
-  const auto report =
-      server_report(server_run(observe::FillerMode::kOffline, registry), registry, 1);
+TEST(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
+  const auto report = report_of(server_run(observe::FillerMode::kOffline));
   const observe::FillerResult& chat = report.policies[0].fillers[0];
   EXPECT_GT(chat.requests_completed, 100U);
   EXPECT_TRUE(chat.server->ttft.empty());
@@ -417,10 +395,10 @@ TEST_F(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
   EXPECT_FALSE(chat.server->within_limits);
 }
 
-TEST_F(ServerRun, ResultsDoNotDependOnThreads) {
-  const LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
-  const auto one = server_report(loaded, registry, 1);
-  const auto four = server_report(loaded, registry, 4);
+TEST(ServerRun, ResultsDoNotDependOnThreads) {
+  const LoadedRun loaded = server_run(observe::FillerMode::kOnline);
+  const auto one = report_of(loaded);
+  const auto four = report_of(loaded, on_threads(4));
   for (std::size_t i = 0; i < one.policies.size(); ++i) {
     const observe::FillerResult& a = one.policies[i].fillers[0];
     const observe::FillerResult& b = four.policies[i].fillers[0];
@@ -430,21 +408,16 @@ TEST_F(ServerRun, ResultsDoNotDependOnThreads) {
   }
 }
 
-TEST_F(ServerRun, RequestsThatTheEngineCannotServeAreAFault) {
-  LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
-  auto& names = std::get<synth::InferenceNames>(loaded.config.fillers[0].program);
-  names.engine->requests.lengths =
-      workload::DrawnLengths{workload::FixedLength{500}, workload::FixedLength{100}};
-  auto report = run_policies(loaded, registry, {});
-  ASSERT_FALSE(report);
-  EXPECT_THAT(report.error().text(),
+TEST(ServerRun, RequestsThatTheEngineCannotServeAreAFault) {
+  LoadedRun loaded = server_run(observe::FillerMode::kOnline);
+  const auto fault = [&loaded](std::uint32_t prompt, std::uint32_t output) {
+    fix_lengths(loaded, prompt, output);
+    return error_of(run_policies(loaded, registry(), {})).text();
+  };
+  EXPECT_THAT(fault(500, 100),
               HasSubstr("500 prompt and 100 output tokens; expected at most what max_model_len "
                         "512 holds together"));
-  names.engine->requests.lengths =
-      workload::DrawnLengths{workload::FixedLength{300}, workload::FixedLength{100}};
-  report = run_policies(loaded, registry, {});
-  ASSERT_FALSE(report);
-  EXPECT_THAT(report.error().text(), HasSubstr("the KV cache of 24 blocks of 16 tokens holds"));
+  EXPECT_THAT(fault(300, 100), HasSubstr("the KV cache of 24 blocks of 16 tokens holds"));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // One simulation of the small job, whose every time is known by hand.
-#include "policies/builtin.hpp"
 #include "sim/run/simulation.hpp"
 
 #include <gmock/gmock.h>
@@ -17,34 +16,22 @@ namespace {
 
 using testing::Each, testing::HasSubstr;
 
-RunScenario with_fillers(const LoadedRun& loaded) {
-  RunScenario scenario;
-  for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);
-  return scenario;
-}
-
-observe::PolicyResult simulate(const LoadedRun& loaded, const RunScenario& scenario) {
-  return must(Simulation(loaded, scenario).run());
-}
-
 observe::PolicyResult under(const std::string& policy, const LoadedRun& loaded) {
-  const policy::Registry registry = policies::builtin_policies();
-  const PolicyChoice chosen = choice(policy, registry);
-  RunScenario scenario = with_fillers(loaded);
-  scenario.policy = *registry.find(policy);
+  const PolicyChoice chosen = choice(policy);
+  RunScenario scenario = all_of(loaded, *registry().find(policy));
   scenario.parameters = &chosen.parameters;
   return simulate(loaded, scenario);
 }
 
 /// The first filler's result without training.
 observe::FillerResult filler_alone(const LoadedRun& loaded) {
-  RunScenario scenario = with_fillers(loaded);
+  RunScenario scenario = all_of(loaded);
   scenario.training = false;
   return simulate(loaded, scenario).fillers.front();
 }
 
 TEST(Simulation, ARunForATimeEndsThen) {
-  const observe::PolicyResult result = simulate(small_run({}), {});
+  const observe::PolicyResult result = simulate(small_run({}));
   EXPECT_EQ(result.simulated, 70ms);
   ASSERT_EQ(result.training.ranks.size(), 2U);
   for (const auto& rank : result.training.ranks) {
@@ -57,7 +44,7 @@ TEST(Simulation, ARunForIterationsEndsWithTheLastRanksLast) {
   LoadedRun loaded = small_run({});
   loaded.config.duration.reset();
   loaded.config.iterations = 3;
-  const observe::PolicyResult result = simulate(loaded, {});
+  const observe::PolicyResult result = simulate(loaded);
   EXPECT_EQ(result.simulated, 21ms);
   EXPECT_EQ(result.training.iterations, 3U);
 }
@@ -68,14 +55,14 @@ TEST(Simulation, ARunForIterationsThatAWarmUpOutlastsIsAFault) {
   loaded.config.duration.reset();
   loaded.config.iterations = 3;
   loaded.config.warmup = 30ms;
-  EXPECT_THAT(error_of(Simulation(loaded, with_fillers(loaded)).run()).message,
+  EXPECT_THAT(error_of(Simulation(loaded, all_of(loaded)).run()).message,
               HasSubstr("found 30ms, and \"iterations\" end after 2"));
 }
 
 TEST(Simulation, WhatEndsInTheWarmUpIsNotCounted) {
   LoadedRun loaded = small_run({});
   loaded.config.warmup = 20ms;  // ends of iterations: 7 and 14 before, 21 to 70 after: 8
-  const observe::PolicyResult result = simulate(loaded, {});
+  const observe::PolicyResult result = simulate(loaded);
   EXPECT_EQ(result.training.ranks.front().first_counted, 2U);
   EXPECT_EQ(result.training.iterations, 8U);
   EXPECT_EQ(result.training.mean_iteration, 7ms);
@@ -112,19 +99,17 @@ TEST(Simulation, AFillersPassesVaryRoundTheirProfile) {
 /// Bubbles are 2 ms at most, and the policy sees them at once.
 std::pair<Duration, std::uint64_t> beside_steps(double jitter_cv, double margin,
                                                 const std::string& looks = "completion") {
-  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.duration = 700ms;
   loaded.config.warmup = 14ms;
   loaded.config.fillers.front().jitter_cv = jitter_cv;
-  const policy::ParameterSet fallbacks = policy::defaults(**registry.find("freeride"));
+  const policy::ParameterSet fallbacks = policy::defaults(**registry().find("freeride"));
   std::map<std::string, policy::Value, std::less<>> values(fallbacks.begin(), fallbacks.end());
   values["manager_poll"] = values["interface_poll"] = Duration{1us};
   values["step_margin"] = margin;
   values["looks"] = looks;
   loaded.config.policies = {{"freeride", policy::ParameterSet(std::move(values))}};
-  const auto report = must(run_policies(loaded, registry, {}));
-  const observe::PolicyResult& result = report.policies[0];
+  const observe::PolicyResult result = report_of(loaded).policies[0];
   return {std::ranges::max(result.training.ranks.front().times), result.fillers[0].passes};
 }
 
@@ -265,13 +250,8 @@ TEST(Simulation, TrainingThatStandsStillIsAnErrorThatSaysWhatItWaitsFor) {
   policy::PolicySpec jailer;
   jailer.name = "jailer";
   jailer.make = [](const policy::ParameterSet&) { return std::make_unique<Jailer>(); };
-  const policy::ParameterSet none;
-  LoadedRun loaded = small_run({offline("filler")});
-  RunScenario scenario;
-  scenario.policy = &jailer;
-  scenario.parameters = &none;
-  scenario.fillers = {0};
-  const auto result = must(Simulation(loaded, scenario).run());
+  const LoadedRun loaded = small_run({offline("filler")});
+  const observe::PolicyResult result = simulate(loaded, all_of(loaded, &jailer));
   EXPECT_EQ(result.counters.count(kTrainingStoodStill.name), 2U);  // of two ranks
   EXPECT_TRUE(result.counters.has_error());
   EXPECT_THAT(result.training.stands_still,
@@ -282,7 +262,7 @@ TEST(Simulation, TrainingThatStandsStillIsAnErrorThatSaysWhatItWaitsFor) {
 TEST(Simulation, MemoryOfAGpuIsNotKnownIfThatOfAClientIsNot) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.fillers.front().memory.reset();
-  EXPECT_EQ(simulate(loaded, with_fillers(loaded)).gpus.front().memory_high_water, Bytes{});
+  EXPECT_EQ(simulate(loaded, all_of(loaded)).gpus.front().memory_high_water, Bytes{});
 }
 
 TEST(Simulation, AStragglerSlowsItsKernelsAndThroughCollectivesTheOthers) {
@@ -290,7 +270,7 @@ TEST(Simulation, AStragglerSlowsItsKernelsAndThroughCollectivesTheOthers) {
   loaded.config.training.stragglers = {{1, 2.0}};
   // Rank 1: A 0 - 2, B 2 - 6, AR 6 - 7, C 7 - 9, idle to 11. Rank 0: C 7 - 8, idle to 10; from
   // then on it waits for rank 1 in each AR: 11 each, with its end 1 earlier.
-  const observe::PolicyResult result = simulate(loaded, {});
+  const observe::PolicyResult result = simulate(loaded);
   EXPECT_THAT(result.training.ranks[1].times, Each(Duration{11ms}));
   EXPECT_EQ(result.training.ranks[0].times[0], 10ms);
   EXPECT_EQ(result.training.ranks[0].times[1], 11ms);
@@ -311,7 +291,7 @@ TEST(Simulation, AJobWhoseDependencyIsNeverMetIsAFault) {
 TEST(Simulation, AStragglerThatIsFoundSlowsTheJobUntilThen) {
   LoadedRun loaded = small_run({});
   loaded.config.training.stragglers = {{.rank = 1, .slowdown = 2, .from = 14ms, .until = 28ms}};
-  const observe::PolicyResult result = simulate(loaded, {});
+  const observe::PolicyResult result = simulate(loaded);
   const std::vector<Duration>& times = result.training.ranks[1].times;
   ASSERT_GE(times.size(), 6U);
   EXPECT_EQ(std::vector<Duration>(times.begin(), times.begin() + 6),
@@ -325,7 +305,7 @@ TEST(Simulation, AFaultStopsAllRanksUntilTheJobIsRestarted) {
   LoadedRun loaded = small_run({});
   loaded.config.training.faults = {{.at = 15ms, .detection = 6ms, .restart = 4ms}};
   loaded.config.training.checkpoint_every = 3;
-  const observe::PolicyResult result = simulate(loaded, {});
+  const observe::PolicyResult result = simulate(loaded);
   for (const observe::RankIterations& rank : result.training.ranks) {
     ASSERT_GE(rank.times.size(), 4U);
     EXPECT_EQ(std::vector<Duration>(rank.times.begin(), rank.times.begin() + 4),
@@ -345,23 +325,23 @@ TEST(Simulation, KeysThatChangeNothingAreCountedAndSaid) {
   loaded.config.training.faults = {{.at = 70ms, .detection = 6ms, .restart = 4ms}};
   loaded.config.training.stragglers = {{.rank = 0, .slowdown = 2},
                                        {.rank = 1, .slowdown = 2, .from = 2s}};
-  const observe::PolicyResult late = simulate(loaded, {});
+  const observe::PolicyResult late = simulate(loaded);
   EXPECT_EQ(late.counters.count(kKeysWithoutEffect.name), 2U);
   EXPECT_THAT(late.notices,
               testing::ElementsAre("/training/faults/0: strikes at 70ms, the run ended at 70ms",
                                    "/training/stragglers/1: begins at 2s, the run ended at 70ms"));
   loaded = small_run({});
   loaded.config.training.checkpoint_every = 3;
-  EXPECT_THAT(simulate(loaded, {}).notices,
+  EXPECT_THAT(simulate(loaded).notices,
               testing::ElementsAre(HasSubstr("/training/checkpoint_every: there are no")));
   loaded.config.training.faults = {{.at = 15ms, .detection = 6ms, .restart = 4ms}};
-  EXPECT_THAT(simulate(loaded, {}).notices, testing::IsEmpty());
+  EXPECT_THAT(simulate(loaded).notices, testing::IsEmpty());
 }
 
 TEST(Simulation, KeysOfBatchesThatContinuousBatchingHasNoUseForAreCountedAndSaid) {
   FillerConfig filler = offline("chat");
   filler.unused_batching = {"max_batch", "batch_cost"};
-  const observe::PolicyResult result = simulate(small_run({filler}), {});
+  const observe::PolicyResult result = simulate(small_run({filler}));
   EXPECT_EQ(result.counters.count(kKeysWithoutEffect.name), 2U);
   EXPECT_THAT(result.notices,
               testing::ElementsAre(HasSubstr("/fillers/0/max_batch: with continuous batching"),
@@ -371,12 +351,12 @@ TEST(Simulation, KeysOfBatchesThatContinuousBatchingHasNoUseForAreCountedAndSaid
 TEST(Simulation, APassThatServesFewerThanItCouldIsSaid) {
   FillerConfig filler = offline("batch");
   filler.batching = {.requests_per_pass = 8, .max_batch = 1};
-  const observe::PolicyResult result = simulate(small_run({filler}), {});
+  const observe::PolicyResult result = simulate(small_run({filler}));
   EXPECT_EQ(result.counters.count(kPassesPartlyFilled.name), 1U);
   EXPECT_THAT(result.notices, testing::ElementsAre("/fillers/0/max_batch: a pass serves 1 of the 8 "
                                                    "requests of \"requests_per_pass\""));
   filler.batching.max_batch = 8;
-  EXPECT_THAT(simulate(small_run({filler}), {}).notices, testing::IsEmpty());
+  EXPECT_THAT(simulate(small_run({filler})).notices, testing::IsEmpty());
 }
 
 }  // namespace

@@ -8,16 +8,23 @@
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/run_policies.hpp"
+#include "sim/run/simulation.hpp"
 #include "sim/workload/kernel_table.hpp"
+#include "tests/fault.hpp"
 #include "tests/golden/filling/small_job.hpp"
 
 namespace bubblesim::run {
 
 using namespace std::chrono_literals;
 
+inline const policy::Registry& registry() {
+  static const policy::Registry all = policies::builtin_policies();
+  return all;
+}
+
 /// A policy with its defaults. specinf gets a shorter reference, since these runs are short.
-inline PolicyChoice choice(const std::string& name, const policy::Registry& registry) {
-  const policy::PolicySpec& spec = **registry.find(name);
+inline PolicyChoice choice(const std::string& name) {
+  const policy::PolicySpec& spec = **registry().find(name);
   const policy::GivenParameter brief{"reference", "200ms"};
   const std::size_t given = name == "specinf" ? 1 : 0;
   return {name, *policy::check_parameters(spec, {&brief, given}, "", "")};
@@ -55,19 +62,44 @@ inline LoadedRun small_run(const std::vector<FillerConfig>& fillers) {
 }
 
 /// small_run() with jitter, under every policy.
-inline LoadedRun every_policy(const std::vector<FillerConfig>& fillers,
-                              const policy::Registry& registry) {
+inline LoadedRun every_policy(const std::vector<FillerConfig>& fillers) {
   LoadedRun loaded = small_run(fillers);
   loaded.config.training.jitter_cv = 0.1;
-  for (const policy::PolicySpec& spec : registry.all()) {
-    loaded.config.policies.push_back(choice(spec.name, registry));
+  for (const policy::PolicySpec& spec : registry().all()) {
+    loaded.config.policies.push_back(choice(spec.name));
   }
   return loaded;
 }
 
-/// Power in proportion to the clock: the voltage is constant.
-inline hardware::PowerSpec proportional() {
-  hardware::PowerSpec power;
+inline RunOptions on_threads(std::size_t threads) {
+  RunOptions options;
+  options.threads = threads;
+  return options;
+}
+
+inline observe::RunReport report_of(const LoadedRun& loaded, const RunOptions& options = {}) {
+  return must(run_policies(loaded, registry(), options));
+}
+
+/// Training and all fillers; a policy has its defaults, and without one nobody holds anything.
+inline RunScenario all_of(const LoadedRun& loaded, const policy::PolicySpec* policy = nullptr) {
+  static const policy::ParameterSet kNone;
+  RunScenario scenario;
+  scenario.policy = policy;
+  scenario.parameters = &kNone;
+  for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);
+  return scenario;
+}
+
+inline observe::PolicyResult simulate(const LoadedRun& loaded, const RunScenario& scenario = {}) {
+  return must(Simulation(loaded, scenario).run());
+}
+
+/// Power in proportion to the clock, as the voltage is constant: 50 W idle, 100 W more with a
+/// kernel that computes on all SMs.
+inline hardware::GpuSpec powered_gpu() {
+  hardware::GpuSpec gpu = golden::small_gpu();
+  hardware::PowerSpec& power = gpu.power;
   power.idle_w = 50;
   power.limit_w = 150;
   power.full_clock_mhz = 1000;
@@ -77,7 +109,44 @@ inline hardware::PowerSpec proportional() {
   power.compute_kernel_w = power.unknown_kernel_w = 100;
   power.memory_kernel_w = 40;
   power.memory_clock_share = 0.5;
-  return power;
+  return gpu;
+}
+
+inline PowerConfig metered(Duration period) { return {{}, {}, {}, period}; }
+inline PowerConfig capped(double cap_w, Duration period) { return {{}, cap_w, {}, period}; }
+
+/// The program of one kernel of 10 ms.
+inline program::Program one_kernel(std::uint64_t blocks, program::KernelClass kernel_class) {
+  program::Program program;
+  program.profiles = {
+      program::profile_kernel({blocks, 1024, 64, 0}, kernel_class, golden::small_gpu())};
+  program::Op op;
+  op.profile = 0;
+  op.duration = 10ms;
+  program.ops = {op};
+  return program;
+}
+
+inline program::Step host_step(program::StepKind kind, std::uint32_t target, std::uint16_t count) {
+  program::Step made;
+  made.kind = kind;
+  made.target = target;
+  made.count = count;
+  return made;
+}
+
+/// An iteration is a kernel of 10 ms on all SMs, which draws 100 W.
+inline program::Program computing_rank(std::uint32_t number) {
+  program::Program rank = one_kernel(100, program::KernelClass::kCompute);
+  rank.rank = number;
+  rank.stream_count = 1;
+  rank.threads.push_back(
+      {"host",
+       {host_step(program::StepKind::kIteration, 0, 0), host_step(program::StepKind::kLaunch, 0, 1),
+        host_step(program::StepKind::kWaitStream, 0, 0),
+        host_step(program::StepKind::kEnd, 1, 0)}});
+  rank.recorded_iterations = {10ms};
+  return rank;
 }
 
 }  // namespace bubblesim::run

@@ -4,10 +4,7 @@
 
 #include <cmath>
 
-#include "policies/builtin.hpp"
 #include "sim/observe/report.hpp"
-#include "sim/run/simulation.hpp"
-#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -18,35 +15,28 @@ using testing::ElementsAre, testing::Field, testing::HasSubstr;
 constexpr std::int64_t kMillion = 1'000'000;
 
 /// Every policy beside an offline filler, an online one and fill jobs.
-LoadedRun every_mode(const policy::Registry& registry) {
+LoadedRun every_mode() {
   FillerConfig jobs = offline("jobs");
   jobs.mode = observe::FillerMode::kJobs;
   jobs.jobs = {{.requests = 5, .submitted = 3ms}, {.requests = 4, .submitted = 30ms}};
-  return every_policy({offline("batch"), online("chat", 300), jobs}, registry);
+  return every_policy({offline("batch"), online("chat", 300), jobs});
 }
 
-observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& registry,
-                             Duration interval, std::size_t threads = 1) {
-  RunOptions options;
-  options.threads = threads;
+RunOptions recording(Duration interval, std::size_t threads = 1) {
+  RunOptions options = on_threads(threads);
   options.usage_interval = interval;
-  return must(run_policies(loaded, registry, options));
+  return options;
 }
 
-observe::PolicyResult simulate(const LoadedRun& loaded, const observe::UsageSetup& usage) {
+RunScenario with_usage(const observe::UsageSetup& usage) {
   RunScenario scenario;
   scenario.usage = usage;
-  return must(Simulation(loaded, scenario).run());
+  return scenario;
 }
 
-class UsageTest : public ::testing::Test {
- protected:
-  const policy::Registry registry = policies::builtin_policies();
-};
-
 // Rank 0, 7 ms an iteration: A 0 - 1, B 1 - 2 on 100 SMs, AR 2 - 4 on 20, C 4 - 5 on 100.
-TEST_F(UsageTest, EachIntervalHoldsWhatRanInIt) {
-  const observe::PolicyResult result = simulate(small_run({}), {.interval = 3500us});
+TEST(Usage, EachIntervalHoldsWhatRanInIt) {
+  const observe::PolicyResult result = simulate(small_run({}), with_usage({.interval = 3500us}));
   ASSERT_EQ(result.usage.size(), 2U);
   const auto& intervals = result.usage.front().intervals;
   ASSERT_EQ(intervals.size(), 20U);  // 70 / 3.5
@@ -62,24 +52,25 @@ TEST_F(UsageTest, EachIntervalHoldsWhatRanInIt) {
   }
 }
 
-TEST_F(UsageTest, TheLastIntervalEndsWithTheRun) {
+TEST(Usage, TheLastIntervalEndsWithTheRun) {
   LoadedRun loaded = small_run({});
   loaded.config.duration.reset();
   loaded.config.iterations = 3;
-  const observe::PolicyResult result = simulate(loaded, {.interval = 5ms});
+  const observe::PolicyResult result = simulate(loaded, with_usage({.interval = 5ms}));
   std::vector<Duration> ends;
   for (const auto& interval : result.usage.back().intervals)
     ends.push_back(interval.to - kSimStart);
   EXPECT_EQ(ends, (std::vector<Duration>{5ms, 10ms, 15ms, 20ms, 21ms}));
 }
 
-TEST_F(UsageTest, BeyondTheLimitItEndsEarlyAndIsCounted) {
-  const observe::PolicyResult result = simulate(small_run({}), {.interval = 10ms, .most = 3});
+TEST(Usage, BeyondTheLimitItEndsEarlyAndIsCounted) {
+  const observe::PolicyResult result =
+      simulate(small_run({}), with_usage({.interval = 10ms, .most = 3}));
   ASSERT_EQ(result.usage.front().intervals.size(), 3U);
   EXPECT_EQ(result.usage.front().intervals.back().to, kSimStart + 30ms);
   EXPECT_EQ(result.counters.count("usage_intervals_dropped"), 2U * 4U);  // GPUs x 30 to 70
   EXPECT_EQ(result.simulated, 70ms);
-  EXPECT_TRUE(simulate(small_run({}), {.interval = 10ms, .most = 7}).counters.empty());
+  EXPECT_TRUE(simulate(small_run({}), with_usage({.interval = 10ms, .most = 7})).counters.empty());
 }
 
 /// Of one GPU: lie end to end, with a boundary at the end of the warm-up; after it they add up to
@@ -111,12 +102,12 @@ void expect_sums(const observe::PolicyResult& result, std::size_t gpu) {
   EXPECT_NEAR(static_cast<double>(sum.filler_sm_ns), use.filler_sm_fraction * sm_ns, 1.001);
 }
 
-TEST_F(UsageTest, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
+TEST(Usage, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
   for (const Duration warmup : {Duration{}, Duration{20ms}}) {
-    LoadedRun loaded = every_mode(registry);
+    LoadedRun loaded = every_mode();
     loaded.config.warmup = warmup;
-    const observe::RunReport report = report_of(loaded, registry, 3ms);
-    ASSERT_EQ(report.policies.size(), registry.all().size());
+    const observe::RunReport report = report_of(loaded, recording(3ms));
+    ASSERT_EQ(report.policies.size(), registry().all().size());
     for (const observe::PolicyResult& result : report.policies) {
       ASSERT_EQ(result.usage.size(), 2U);
       expect_sums(result, 0);
@@ -125,11 +116,11 @@ TEST_F(UsageTest, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp)
   }
 }
 
-TEST_F(UsageTest, RecordingItChangesNoByteOfTheReport) {
-  const LoadedRun loaded = every_mode(registry);
-  const observe::RunReport without = report_of(loaded, registry, Duration{});
+TEST(Usage, RecordingItChangesNoByteOfTheReport) {
+  const LoadedRun loaded = every_mode();
+  const observe::RunReport without = report_of(loaded);
   EXPECT_EQ(observe::usage_rows(without), "");
-  const observe::RunReport with = report_of(loaded, registry, 333us);
+  const observe::RunReport with = report_of(loaded, recording(333us));
   EXPECT_EQ(observe::report_json(with), observe::report_json(without));
   EXPECT_EQ(observe::csv_rows(with), observe::csv_rows(without));
   EXPECT_EQ(observe::report_table(with, observe::Columns::kAll),
@@ -137,11 +128,11 @@ TEST_F(UsageTest, RecordingItChangesNoByteOfTheReport) {
 }
 
 // The GPUs run beside each other, in windows that end at boundaries.
-TEST_F(UsageTest, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
+TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
   LoadedRun loaded = small_run({offline("batch"), online("chat", 300)});
-  loaded.config.policies = {choice("mps", registry), choice("specinf", registry)};
-  const std::string fine = observe::usage_rows(report_of(loaded, registry, 1ms));
-  EXPECT_EQ(observe::usage_rows(report_of(loaded, registry, 1ms, 4)), fine);
+  loaded.config.policies = {choice("mps"), choice("specinf")};
+  const std::string fine = observe::usage_rows(report_of(loaded, recording(1ms)));
+  EXPECT_EQ(observe::usage_rows(report_of(loaded, recording(1ms, 4))), fine);
   RunScenario in_order;
   in_order.gpus.windows = engine::Windows::kNever;
   RunScenario in_windows;
@@ -159,14 +150,14 @@ TEST_F(UsageTest, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
 }
 
 // A job of 1 GB is submitted at 3 ms and has ended by 65 ms; training has 10 GB.
-TEST_F(UsageTest, MemoryFollowsFillJobs) {
+TEST(Usage, MemoryFollowsFillJobs) {
   FillerConfig filler = offline("jobs");
   filler.mode = observe::FillerMode::kJobs;
   filler.gpus = {{0}};
   filler.jobs = {{.requests = 2, .submitted = 3ms}};
   LoadedRun loaded = small_run({filler});
-  loaded.config.policies = {choice("mps", registry)};
-  const observe::RunReport report = report_of(loaded, registry, 1ms);
+  loaded.config.policies = {choice("mps")};
+  const observe::RunReport report = report_of(loaded, recording(1ms));
   const auto& job = report.policies.front().fillers.front().jobs->list.front();
   ASSERT_TRUE(job.ended);
   for (const auto& interval : report.policies.front().usage.front().intervals) {
@@ -177,16 +168,15 @@ TEST_F(UsageTest, MemoryFollowsFillJobs) {
 }
 
 // 70 ms in 1,000,000 / (2 GPUs x 1 policy) intervals: 140 ns each.
-TEST_F(UsageTest, TooShortAnIntervalIsRefusedWithTheShortestAllowed) {
+TEST(Usage, TooShortAnIntervalIsRefusedWithTheShortestAllowed) {
   LoadedRun loaded = small_run({});
-  loaded.config.policies = {choice("exclusive", registry)};
-  RunOptions options;
-  options.usage_interval = 139ns;
-  EXPECT_THAT(error_of(run_policies(loaded, registry, options)).text(),
+  loaded.config.policies = {choice("exclusive")};
+  const RunOptions options = recording(139ns);
+  EXPECT_THAT(error_of(run_policies(loaded, registry(), options)).text(),
               HasSubstr("found 139ns, expected 140ns or more"));
   loaded.config.duration.reset();
   loaded.config.iterations = 10;  // 70 ms too, but nobody knows before
-  EXPECT_THAT(error_of(run_policies(loaded, registry, options)).text(),
+  EXPECT_THAT(error_of(run_policies(loaded, registry(), options)).text(),
               HasSubstr("found 139ns, expected 140ns or more"));
 }
 
@@ -200,15 +190,20 @@ LoadedRun until_known(const std::vector<FillerConfig>& fillers) {
   return loaded;
 }
 
-observe::PolicyResult simulate_known(const LoadedRun& loaded, const RunScenario& scenario) {
-  return must(Simulation(loaded, scenario).run());
+/// Its fillers without training, under mps.
+observe::PolicyResult fillers_under_mps(const LoadedRun& loaded) {
+  const PolicyChoice mps = choice("mps");
+  RunScenario scenario = all_of(loaded, *registry().find("mps"));
+  scenario.parameters = &mps.parameters;
+  scenario.training = false;
+  return simulate(loaded, scenario);
 }
 
 // 7 ms an iteration, always: the 14 of the first 100 ms say all, and so does the look after it.
 TEST(PrecisionWatch, ATrainingThatNeverVariesIsKnownAtTheSecondLook) {
   LoadedRun loaded = until_known({});
   loaded.config.warmup = 20ms;
-  const observe::PolicyResult result = simulate_known(loaded, {});
+  const observe::PolicyResult result = simulate(loaded);
   EXPECT_EQ(result.simulated, 145ms);
   EXPECT_EQ(result.warmup, 20ms);
   EXPECT_DOUBLE_EQ(result.training.iterations_per_s, 1 / 7e-3);
@@ -225,7 +220,7 @@ TEST(PrecisionWatch, ATrainingThatNeverVariesIsKnownAtTheSecondLook) {
 TEST(PrecisionWatch, ItLooksAgainWhenTheWindowIsAQuarterLonger) {
   LoadedRun loaded = until_known({});
   loaded.config.precision->least = 60ms;
-  EXPECT_EQ(simulate_known(loaded, {}).simulated, 93750us);
+  EXPECT_EQ(simulate(loaded).simulated, 93750us);
 }
 
 TEST(PrecisionWatch, WhatIsNotKnownAtTheGreatestLengthIsCounted) {
@@ -233,7 +228,7 @@ TEST(PrecisionWatch, WhatIsNotKnownAtTheGreatestLengthIsCounted) {
   loaded.config.training.jitter_cv = 0.3;
   loaded.config.precision->training = 0.0001;
   loaded.config.precision->most = 500ms;
-  const observe::PolicyResult result = simulate_known(loaded, {});
+  const observe::PolicyResult result = simulate(loaded);
   EXPECT_EQ(result.simulated, 500ms);
   EXPECT_FALSE(result.precision->figures.front().reached);
   EXPECT_GT(*result.precision->figures.front().found, 0.0001);
@@ -246,9 +241,9 @@ TEST(PrecisionWatch, AJobThatVariesRunsUntilItsRateIsSure) {
   LoadedRun loaded = small_run({});
   loaded.config.training.jitter_cv = 0.3;
   loaded.config.duration = 200s;
-  const double truth = simulate_known(loaded, {}).training.iterations_per_s;
+  const double truth = simulate(loaded).training.iterations_per_s;
   loaded.config.precision = PrecisionGoal{.training = 0.02, .least = 100ms, .most = 100s};
-  const observe::PolicyResult result = simulate_known(loaded, {});
+  const observe::PolicyResult result = simulate(loaded);
   EXPECT_LT(result.simulated, 20s);
   EXPECT_LE(*result.precision->figures.front().found, 0.02);
   EXPECT_NEAR(result.training.iterations_per_s, truth, 0.02 * truth);
@@ -261,11 +256,7 @@ TEST(PrecisionWatch, AQueuesPercentileIsThatOfItsClosedForm) {
   loaded.config.fillers.front().gpus = {{0}};
   loaded.config.precision->latency = 0.02;
   loaded.config.precision->most = 1000s;
-  const policy::Registry registry = policies::builtin_policies();
-  const PolicyChoice mps = choice("mps", registry);
-  RunScenario scenario{.policy = *registry.find("mps"), .parameters = &mps.parameters,
-                    .fillers = {0}, .training = false};
-  const observe::PolicyResult result = simulate_known(loaded, scenario);
+  const observe::PolicyResult result = fillers_under_mps(loaded);
   ASSERT_EQ(result.precision->figures.size(), 1U);
   const observe::KnownFigure& known = result.precision->figures.front();
   EXPECT_EQ(known.figure, "latency_p95");
@@ -288,11 +279,7 @@ TEST(PrecisionWatch, AQueuesPercentileIsThatOfItsClosedForm) {
 // 195, 244 ms, of which the last is at twice the first, and 305 ms.
 TEST(PrecisionWatch, AnOverloadedFillerEndsNoRunLater) {
   LoadedRun loaded = until_known({online("chat", 5000)});
-  const policy::Registry registry = policies::builtin_policies();
-  const PolicyChoice mps = choice("mps", registry);
-  RunScenario scenario{.policy = *registry.find("mps"), .parameters = &mps.parameters,
-                    .fillers = {0}, .training = false};
-  const observe::PolicyResult result = simulate_known(loaded, scenario);
+  const observe::PolicyResult result = fillers_under_mps(loaded);
   EXPECT_TRUE(result.precision->figures.front().overloaded);
   EXPECT_LE(result.simulated, 306ms);
   EXPECT_EQ(result.counters.count("run_precision_not_reached"), 0U);
@@ -302,17 +289,16 @@ TEST(PrecisionWatch, AnOverloadedFillerEndsNoRunLater) {
 // first 100 ms after the config's warm-up, which is none, begins after it.
 TEST(PrecisionWatch, TheWarmUpLastsUntilThePolicyHasSettled) {
   LoadedRun loaded = until_known({offline("filler")});
-  const policy::Registry registry = policies::builtin_policies();
   const policy::GivenParameter period{"report_period", "100ms"};
   loaded.config.policies = {
-      choice("exclusive", registry),
-      {"tgs", *policy::check_parameters(**registry.find("tgs"), {&period, 1}, "", "")}};
+      choice("exclusive"),
+      {"tgs", *policy::check_parameters(**registry().find("tgs"), {&period, 1}, "", "")}};
   observe::TimelineRecorder timeline;
   timeline.set_window({0ms, 100ms});
   RunOptions options;
   options.timeline_of = 1;
   options.timeline = &timeline;
-  const auto report = must(run_policies(loaded, registry, options));
+  const auto report = report_of(loaded, options);
   EXPECT_EQ(report.policies[0].warmup, 0ms);
   EXPECT_EQ(report.policies[1].warmup, 1800ms);
   EXPECT_GE(report.policies[1].simulated, 1800ms + 900ms);
@@ -327,10 +313,9 @@ TEST(PrecisionWatch, TheWarmUpLastsUntilThePolicyHasSettled) {
 TEST(PrecisionWatch, AReportSaysHowLongAndHowSure) {
   LoadedRun loaded = until_known({offline("filler"), online("chat", 100)});
   loaded.config.precision->most = 1s;
-  const policy::Registry registry = policies::builtin_policies();
-  loaded.config.policies = {choice("mps", registry)};
+  loaded.config.policies = {choice("mps")};
   RunOptions options;
-  const auto report = must(run_policies(loaded, registry, options));
+  const auto report = report_of(loaded, options);
   const auto named = [](const char* name) {
     return Field(&observe::KnownFigure::figure, std::string(name));
   };
@@ -339,17 +324,15 @@ TEST(PrecisionWatch, AReportSaysHowLongAndHowSure) {
   EXPECT_THAT(observe::report_table(report, observe::Columns::kFew), HasSubstr("length: mps: "));
   EXPECT_THAT(observe::report_json(report), HasSubstr("half_width_fraction"));
   options.threads = 2;
-  EXPECT_EQ(observe::report_json(*run_policies(loaded, registry, options)),
-            observe::report_json(report));
+  EXPECT_EQ(observe::report_json(report_of(loaded, options)), observe::report_json(report));
 }
 
 // Each run sees other arrivals: what a filler that keeps up gains is 1, not what arrived by chance.
 TEST(PrecisionWatch, AFillerThatKeepsUpIsMeasuredByItsOwnArrivals) {
   LoadedRun loaded = until_known({online("chat", 50)});
   loaded.config.precision->most = 2s;
-  const policy::Registry registry = policies::builtin_policies();
-  loaded.config.policies = {choice("ideal_spatial", registry)};
-  const auto report = must(run_policies(loaded, registry, {}));
+  loaded.config.policies = {choice("ideal_spatial")};
+  const auto report = report_of(loaded);
   EXPECT_NEAR(*report.policies.front().fillers.front().normalised_to_own_gpu, 1, 0.02);
 }
 
