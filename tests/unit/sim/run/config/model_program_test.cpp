@@ -16,21 +16,18 @@ Json with_program(const std::string& program) {
 }
 
 FillerConfig filler(const std::string& program) {
-  const auto config = parse(with_program(program));
-  if (config) return config->fillers.front();
-  ADD_FAILURE() << config.error().front().text();
-  return {};
+  return must(parse(with_program(program))).fillers.front();
 }
 
 synth::InferenceNames names(const std::string& program) {
   return std::get<synth::InferenceNames>(filler(program).program);
 }
 
-Errors faults(const std::string& program) {
-  const auto config = parse(with_program(program));
-  EXPECT_FALSE(config);
-  return config ? Errors{} : config.error();
+std::string fault(const Json& config) {
+  return error_of(parse(config)).front().text();
 }
+
+std::string fault_of_program(const std::string& program) { return fault(with_program(program)); }
 
 TEST(ModelProgram, OnePassServesItsBatchUnlessTheFillerSaysOtherwise) {
   const FillerConfig read = filler(R"({"model": "bert-base", "batch": 8, "sequence": 128})");
@@ -79,9 +76,7 @@ TEST(ModelProgram, ContinuousBatchingHasNoUseForKeysOfBatches) {
                                  "output_tokens": 8, "batching": ")" + batching + "\"}");
     json["fillers"][0]["max_batch"] = 4;
     json["fillers"][0]["requests_per_pass"] = 2;
-    const auto config = parse(json);
-    EXPECT_TRUE(config) << config.error().front().text();
-    return config ? config->fillers[0].unused_batching : std::vector<std::string>{};
+    return must(parse(json)).fillers[0].unused_batching;
   };
   EXPECT_THAT(unused("continuous"), ElementsAre("requests_per_pass", "max_batch"));
   EXPECT_THAT(unused("static"), testing::IsEmpty());
@@ -97,26 +92,24 @@ TEST(ModelProgram, ATreeIsGivenByDepthAndWidthOrLevelByLevel) {
   EXPECT_THAT(names(head + R"("depth": 3}})").speculation->tree.expansion, ElementsAre(1, 1, 1));
   EXPECT_THAT(names(head + R"("expansion": [2, 2]}})").speculation->tree.expansion,
               ElementsAre(2, 2));
-  EXPECT_THAT(faults(head + R"("expansion": [2], "depth": 1}})").front().text(),
+  EXPECT_THAT(fault_of_program(head + R"("expansion": [2], "depth": 1}})"),
               HasSubstr("beside \"expansion\""));
 }
 
 TEST(ModelProgram, KeysOfTheOtherKindOfRequestAreFaults) {
-  EXPECT_THAT(faults(R"({"model": "bert-base", "decode": "graph"})").front().text(),
+  EXPECT_THAT(fault_of_program(R"({"model": "bert-base", "decode": "graph"})"),
               HasSubstr("/fillers/0/program/decode"));
-  EXPECT_THAT(faults(R"({"model": "llama2-7b", "prompt_tokens": 8, "output_tokens": 8,
-                        "sequence": 8})")
-                  .front()
-                  .text(),
+  EXPECT_THAT(fault_of_program(R"({"model": "llama2-7b", "prompt_tokens": 8, "output_tokens": 8,
+                                  "sequence": 8})"),
               HasSubstr("/fillers/0/program/sequence"));
-  EXPECT_THAT(faults(R"({"model": "llama2-7b", "prompt_tokens": 8})").front().text(),
+  EXPECT_THAT(fault_of_program(R"({"model": "llama2-7b", "prompt_tokens": 8})"),
               HasSubstr("output_tokens"));
 }
 
 TEST(ModelProgram, AProgramHasOneSource) {
-  EXPECT_THAT(faults(R"({"model": "bert-base", "trace": "bert.json"})").front().text(),
+  EXPECT_THAT(fault_of_program(R"({"model": "bert-base", "trace": "bert.json"})"),
               HasSubstr("found both \"trace\" and \"model\"; expected one of them"));
-  EXPECT_THAT(faults("{}").front().text(),
+  EXPECT_THAT(fault_of_program("{}"),
               HasSubstr("expected \"trace\", \"kernel_table\", \"model\" or \"train\"; found "
                         "neither"));
 }
@@ -133,19 +126,10 @@ Json server(const std::string& engine, const std::string& requests = R"(
   return config;
 }
 
-FillerConfig read(const Json& config) {
-  const auto run = parse(config);
-  if (run) return run->fillers[1];
-  ADD_FAILURE() << run.error().front().text();
-  return {};
-}
+FillerConfig read(const Json& config) { return must(parse(config)).fillers[1]; }
 
 const synth::EngineNames& engine(const FillerConfig& filler) {
   return *std::get<synth::InferenceNames>(filler.program).engine;
-}
-
-std::string fault(const Json& config) {
-  return error_of(parse(config)).front().text();
 }
 
 TEST(EngineProgram, WithoutMoreItIsVllmsScheduler) {
@@ -205,23 +189,6 @@ TEST(EngineProgram, SwapsAndPrefillApartAreSettings) {
   EXPECT_FALSE(key_with_links(read(config)));
   config["fillers"][1]["program"]["engine"]["prefill"].erase("link");
   EXPECT_EQ(key_with_links(read(config)), "prefill");
-  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "swap_reuse": true})")),
-              HasSubstr("expected preemption \"swap\""));
-  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "priority_period": 5})")),
-              HasSubstr("expected order \"priority\""));
-}
-
-TEST(EngineProgram, SwapsNeedRoomOnTheHost) {
-  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "preemption": "swap"})")),
-              HasSubstr("\"swap\" with no room on the host to swap to; expected \"host_cache\""));
-}
-
-TEST(EngineProgram, SettingsWithoutEffectAreRefused) {
-  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "host_cache": "1GB"})")),
-              HasSubstr("without preemption by swapping; expected preemption \"swap\""));
-  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "reserve": "request",
-                               "watermark": 0.5})")),
-              HasSubstr("watermark with whole requests reserved; expected 0"));
 }
 
 // A window of 4096: beside an output of up to 96 tokens there is room for 4000.
@@ -302,9 +269,6 @@ TEST(EngineProgram, DraftsHaveAChanceOrAListOfChances) {
   EXPECT_EQ(names.speculation->tree.expansion.size(), 2U);
   EXPECT_THAT(fault(server(begin + R"("acceptance": 0.5, "accepted_file": "a.csv"}})")),
               HasSubstr("accepted_file"));
-  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1,
-                               "speculation": {"tokens": 2, "acceptance": 0.5}})")),
-              HasSubstr("expected pacing"));
 }
 
 TEST(EngineProgram, SessionsAreTurnsWithinTheWindow) {
@@ -345,11 +309,22 @@ TEST(EngineProgram, ServiceLimitsAreTheFillers) {
 TEST(EngineProgram, FaultsAreNamed) {
   EXPECT_THAT(fault(server(R"({"max_model_len": 4096})")), HasSubstr("kv_blocks"));
   EXPECT_THAT(fault(server(R"({"kv_blocks": 4})")), HasSubstr("max_model_len"));
-  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1,
-                               "mixing": "prompts_apart"})")),
-              HasSubstr("expected whole prompts"));
-  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "rules": "vlm"})")),
-              HasSubstr("vllm"));
+  for (const auto& [setting, message] : {
+           std::pair{R"("mixing": "prompts_apart")", "expected whole prompts"},
+           {R"("rules": "vlm")", "vllm"},
+           {R"("swap_reuse": true)", "expected preemption \"swap\""},
+           {R"("preemption": "swap")",
+            "\"swap\" with no room on the host to swap to; expected \"host_cache\""},
+           {R"("host_cache": "1GB")",
+            "without preemption by swapping; expected preemption \"swap\""},
+           {R"("priority_period": 5)", "expected order \"priority\""},
+           {R"("reserve": "request", "watermark": 0.5)",
+            "watermark with whole requests reserved; expected 0"},
+           {R"("speculation": {"tokens": 2, "acceptance": 0.5})", "expected pacing"}}) {
+    EXPECT_THAT(fault(server(std::string(R"({"max_model_len": 4096, "kv_blocks": 1, )") + setting +
+                             "}")),
+                HasSubstr(message));
+  }
   EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1})", "")),
               HasSubstr("found no \"requests\""));
   Json batched = server(R"({"max_model_len": 4096, "kv_blocks": 1})");

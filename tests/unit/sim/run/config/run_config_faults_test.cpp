@@ -13,24 +13,27 @@ using testing::HasSubstr;
 
 struct Case {
   const char* name;
-  const char* patch;    ///< JSON merge patch of the valid config; lists are replaced
-  const char* place;
+  const char* patch;    ///< JSON merge patch of the valid config or its filler; lists are replaced
+  const char* place;    ///< in the config or the filler
   const char* message;  ///< part of it
 };
 
 void PrintTo(const Case& fault, std::ostream* out) { *out << fault.name; }
+
+void expect_fault(const Json& json, const std::string& place, const char* message) {
+  const Errors faults = error_of(parse(json));
+  ASSERT_EQ(faults.size(), 1U) << faults[1].text();
+  EXPECT_EQ(faults[0].file, "configs/test.json");
+  EXPECT_EQ(faults[0].place, place);
+  EXPECT_THAT(faults[0].message, HasSubstr(message));
+}
 
 class RunConfigFault : public testing::TestWithParam<Case> {};
 
 TEST_P(RunConfigFault, IsReportedAtItsPlace) {
   Json json = valid_config();
   json.merge_patch(Json::parse(GetParam().patch));
-  const auto config = error_of(parse(json));
-  ASSERT_EQ(config.size(), 1U) << config[1].text();
-  const Error& error = config[0];
-  EXPECT_EQ(error.file, "configs/test.json");
-  EXPECT_EQ(error.place, GetParam().place);
-  EXPECT_THAT(error.message, HasSubstr(GetParam().message));
+  expect_fault(json, GetParam().place, GetParam().message);
 }
 
 const Case kCases[] = {
@@ -116,53 +119,6 @@ const Case kCases[] = {
      R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"}},
                      {"name": "a", "mode": "offline", "program": {"trace": "y"}}]})",
      "/fillers/1/name", "/fillers/0"},
-    {"ModeMisspelt", R"({"fillers": [{"name": "a", "mode": "ofline", "program": {"trace": "x"}}]})",
-     "/fillers/0/mode", "offline"},
-    {"TwoPrograms", R"({"fillers": [{"name": "a", "mode": "offline",
-                        "program": {"trace": "x", "kernel_table": "y"}}]})",
-     "/fillers/0/program", "both"},
-    {"NoProgram", R"({"fillers": [{"name": "a", "mode": "offline", "program": {}}]})",
-     "/fillers/0/program", "neither"},
-    {"GapWithoutTable", R"({"fillers": [{"name": "a", "mode": "offline",
-                            "program": {"trace": "x", "launch_gap": "5us"}}]})",
-     "/fillers/0/program/launch_gap", "unknown"},
-    {"NoGpus", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
-                   "gpus": []}]})",
-     "/fillers/0/gpus", "empty"},
-    {"SomeGpus", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
-                     "gpus": "some"}]})",
-     "/fillers/0/gpus", "all"},
-    {"NegativeGpu", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
-                        "gpus": [0, -1]}]})",
-     "/fillers/0/gpus/1", "-1"},
-    {"GpuTwice", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
-                     "gpus": [1, 0, 1]}]})",
-     "/fillers/0/gpus", "GPU 1 twice"},
-    {"ZeroBatch", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
-                      "max_batch": 0}]})",
-     "/fillers/0/max_batch", "0"},
-    {"BatchCostAboveOne", R"({"fillers": [{"name": "a", "mode": "offline",
-                              "program": {"trace": "x"}, "batch_cost": 1.5}]})",
-     "/fillers/0/batch_cost", "1.5"},
-    {"OfflineWithArrivals",
-     R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
-         "arrivals": {"process": "poisson", "rate_per_s": 1}}]})",
-     "/fillers/0/arrivals", "online"},
-    {"OfflineWithDeadline", R"({"fillers": [{"name": "a", "mode": "offline",
-                                "program": {"trace": "x"}, "deadline": "1ms"}]})",
-     "/fillers/0/deadline", "online"},
-    {"OnlineWithoutArrivals",
-     R"({"fillers": [{"name": "a", "mode": "online", "program": {"trace": "x"}}]})", "/fillers/0",
-     "arrivals"},
-    {"ZeroRate", R"({"fillers": [{"name": "a", "mode": "online", "program": {"trace": "x"},
-                     "arrivals": {"process": "poisson", "rate_per_s": 0}}]})",
-     "/fillers/0/arrivals/rate_per_s", "0"},
-    {"PoissonWithCv", R"({"fillers": [{"name": "a", "mode": "online", "program": {"trace": "x"},
-                          "arrivals": {"process": "poisson", "rate_per_s": 1, "cv": 2}}]})",
-     "/fillers/0/arrivals/cv", "unknown"},
-    {"UnknownFormat", R"({"fillers": [{"name": "a", "mode": "online", "program": {"trace": "x"},
-                          "arrivals": {"process": "file", "path": "p", "format": "azur"}}]})",
-     "/fillers/0/arrivals/format", "azure"},
     {"NoPolicies", R"({"policies": []})", "/policies", "at least one"},
     {"PoliciesAbsent", R"({"policies": null})", "", "policies"},
     {"PolicyOfAnotherKind", R"({"policies": [5]})", "/policies/0", "5"},
@@ -186,6 +142,55 @@ const Case kCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, RunConfigFault, testing::ValuesIn(kCases),
+                         [](const auto& fault) { return std::string(fault.param.name); });
+
+class FillerFault : public testing::TestWithParam<Case> {};
+
+TEST_P(FillerFault, IsReportedAtItsPlace) {
+  Json json = valid_config();
+  json["fillers"][0].merge_patch(Json::parse(GetParam().patch));
+  expect_fault(json, std::string("/fillers/0") + GetParam().place, GetParam().message);
+}
+
+// The first filler is offline, with a trace as its program.
+const Case kFillerCases[] = {
+    {"ModeMisspelt", R"({"mode": "ofline"})", "/mode", "offline"},
+    {"TwoPrograms", R"({"program": {"kernel_table": "y"}})", "/program", "both"},
+    {"NoProgram", R"({"program": {"trace": null}})", "/program", "neither"},
+    {"GapWithoutTable", R"({"program": {"launch_gap": "5us"}})", "/program/launch_gap", "unknown"},
+    {"NoGpus", R"({"gpus": []})", "/gpus", "empty"},
+    {"SomeGpus", R"({"gpus": "some"})", "/gpus", "all"},
+    {"NegativeGpu", R"({"gpus": [0, -1]})", "/gpus/1", "-1"},
+    {"GpuTwice", R"({"gpus": [1, 0, 1]})", "/gpus", "GPU 1 twice"},
+    {"ZeroBatch", R"({"max_batch": 0})", "/max_batch", "0"},
+    {"BatchCostAboveOne", R"({"batch_cost": 1.5})", "/batch_cost", "1.5"},
+    {"OfflineWithArrivals", R"({"arrivals": {"process": "poisson", "rate_per_s": 1}})",
+     "/arrivals", "online"},
+    {"OfflineWithDeadline", R"({"deadline": "1ms"})", "/deadline", "online"},
+    {"OnlineWithoutArrivals", R"({"mode": "online"})", "", "arrivals"},
+    {"ZeroRate", R"({"mode": "online", "arrivals": {"process": "poisson", "rate_per_s": 0}})",
+     "/arrivals/rate_per_s", "0"},
+    {"PoissonWithCv",
+     R"({"mode": "online", "arrivals": {"process": "poisson", "rate_per_s": 1, "cv": 2}})",
+     "/arrivals/cv", "unknown"},
+    {"UnknownFormat",
+     R"({"mode": "online", "arrivals": {"process": "file", "path": "p", "format": "azur"}})",
+     "/arrivals/format", "azure"},
+    {"NoJobs", R"({"mode": "jobs"})", "", "jobs"},
+    {"EmptyJobs", R"({"mode": "jobs", "jobs": []})", "/jobs", "at least one job"},
+    {"JobOfNoRequest", R"({"mode": "jobs", "jobs": [{"requests": 0}]})", "/jobs/0/requests", "0"},
+    {"JobsWithoutCount", R"({"mode": "jobs", "jobs": {"requests": 1}})", "/jobs", "count"},
+    {"JobsOfInstances", R"({"mode": "jobs", "jobs": [{"requests": 1}], "instances": 1})",
+     "/instances", "one by one"},
+    {"JobsThatWait", R"({"mode": "jobs", "jobs": [{"requests": 1}], "max_wait": "1ms"})",
+     "/max_wait", "only online fillers"},
+    {"JobsOffline", R"({"jobs": [{"requests": 1}]})", "/jobs", "only fillers of mode"},
+    {"LimitBelowRequest", R"({"sm_request": 0.5, "sm_limit": 0.4})", "/sm_limit", "less than"},
+    {"JobsOfYears", R"({"mode": "jobs", "jobs": {"requests": 1, "count": 2, "every": "8760h"}})",
+     "/jobs/every", "beyond a year"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, FillerFault, testing::ValuesIn(kFillerCases),
                          [](const auto& fault) { return std::string(fault.param.name); });
 
 TEST(RunConfigFaults, AreReportedAllAtOnce) {

@@ -207,21 +207,12 @@ TEST_F(RunConfigTest, AnAutomaticLengthHasAPrecisionAndAnUpperBound) {
 // Fill jobs, instances and shares of SMs in a run config.
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
 
 /// The first filler of the valid config, changed.
 CheckedResult<RunConfig> with(const std::string& patch) {
   Json json = valid_config();
   json["fillers"][0].merge_patch(Json::parse(patch));
   return parse(json);
-}
-
-std::string fault_of(const std::string& patch) {
-  const auto config = with(patch);
-  EXPECT_FALSE(config);
-  if (config) return "";
-  EXPECT_EQ(config.error().size(), 1U);
-  return config.error().front().text();
 }
 
 TEST(FillJobsConfig, AListHoldsJobsOfTheirOwn) {
@@ -262,23 +253,6 @@ TEST(FillJobsConfig, AFillerMayTrain) {
       "model": "bert-base", "plan": {"global_batch": 8, "micro_batch": 8}, "cluster": "c"}}})"));
   EXPECT_EQ(std::get<TrainProgram>(config.fillers[0].program).names.model, "bert-base");
   EXPECT_EQ(role_of(config.fillers[0]), policy::Role::kTraining);
-}
-
-TEST(FillJobsConfig, FaultsHaveTheirPlace) {
-  EXPECT_THAT(fault_of(R"({"mode": "jobs"})"), HasSubstr("jobs"));
-  EXPECT_THAT(fault_of(R"({"mode": "jobs", "jobs": []})"), HasSubstr("at least one job"));
-  EXPECT_THAT(fault_of(R"({"mode": "jobs", "jobs": [{"requests": 0}]})"),
-              HasSubstr("/fillers/0/jobs/0/requests"));
-  EXPECT_THAT(fault_of(R"({"mode": "jobs", "jobs": {"requests": 1}})"), HasSubstr("count"));
-  EXPECT_THAT(fault_of(R"({"mode": "jobs", "jobs": [{"requests": 1}], "instances": 1})"),
-              HasSubstr("one by one"));
-  EXPECT_THAT(fault_of(R"({"mode": "jobs", "jobs": [{"requests": 1}], "max_wait": "1ms"})"),
-              HasSubstr("only online fillers"));
-  EXPECT_THAT(fault_of(R"({"jobs": [{"requests": 1}]})"), HasSubstr("only fillers of mode"));
-  EXPECT_THAT(fault_of(R"({"sm_request": 0.5, "sm_limit": 0.4})"), HasSubstr("sm_limit"));
-  EXPECT_THAT(fault_of(R"({"mode": "jobs", "jobs": {"requests": 1, "count": 2,
-                           "every": "8760h"}})"),
-              HasSubstr("beyond a year"));
 }
 
 TEST(FillJobsConfig, MoreInstancesThanGpusAreAFault) {
