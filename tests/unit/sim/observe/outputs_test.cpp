@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -72,11 +71,6 @@ TEST(Outputs, EveryColumnOfTheTableIsDefinedAndNoOther) {
   EXPECT_EQ(defined(section("Table")), written);
 }
 
-TEST(Outputs, EveryCsvColumnIsDefinedAndNoOther) {
-  const auto columns = csv_columns();
-  EXPECT_EQ(defined(section("CSV")), std::set<std::string>(columns.begin(), columns.end()));
-}
-
 /// Two requests that were served and one that waits for its first token.
 ServerResult sample_server() {
   ServerResult server;
@@ -92,13 +86,18 @@ ServerResult sample_server() {
   return server;
 }
 
-TEST(Outputs, EveryColumnOfServersIsDefinedAndNoOther) {
+TEST(Outputs, EveryColumnOfCsvFilesIsDefinedAndNoOther) {
+  const auto set_of = [](const auto& columns) {
+    return std::set<std::string>(columns.begin(), columns.end());
+  };
+  EXPECT_EQ(defined(section("CSV")), set_of(csv_columns()));
+  EXPECT_EQ(defined(section("Usage over time")), set_of(usage_columns()));
   std::string header = servers_header();
   header.pop_back();
-  std::set<std::string> written;
+  std::set<std::string> of_servers;
   std::stringstream columns(header);
-  for (std::string column; std::getline(columns, column, ',');) written.insert(column);
-  EXPECT_EQ(defined(section("Servers")), written);
+  for (std::string column; std::getline(columns, column, ',');) of_servers.insert(column);
+  EXPECT_EQ(defined(section("Servers")), of_servers);
 }
 
 TEST(Outputs, ServersHaveATableOfTheirOwnAndOthersHaveNone) {
@@ -120,67 +119,42 @@ TEST(Outputs, ServersHaveATableOfTheirOwnAndOthersHaveNone) {
   EXPECT_NE(row.find(",12.5,0.5,1,3,0,0,0.25,0\n"), std::string::npos) << row;
 }
 
-/// The cell of the first row's column.
-std::string first_cell(const RunReport& report, std::string_view column) {
-  const auto columns = result_columns();
-  const auto at = std::ranges::find(columns, column, &ResultColumn::name) - columns.begin();
-  const Cell cell = result_rows(report).front().cells[static_cast<std::size_t>(at)];
-  if (const auto* number = std::get_if<double>(&cell)) return std::to_string(*number);
-  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return std::to_string(*whole);
-  const auto* text = std::get_if<std::string>(&cell);
-  return text == nullptr ? "" : *text;
-}
-
 TEST(Outputs, ResultsHaveTheFiguresOfServersAndNothingElsewhere) {
   RunReport report = sample_report();
   for (const char* column : {"ttft_p95_ms", "tpot_mean_ms", "goodput_per_s", "kv_mean_fraction",
                              "server_preemptions", "requests_within_limits"}) {
-    EXPECT_EQ(first_cell(report, column), "") << column;
+    EXPECT_EQ(typed_cell(report, column), Cell()) << column;
   }
   report.policies[0].fillers[0].server = sample_server();
-  EXPECT_EQ(first_cell(report, "ttft_p50_ms"), "300.000000");
-  EXPECT_EQ(first_cell(report, "ttft_lower_bound_from"), "p90");
-  EXPECT_EQ(first_cell(report, "tpot_mean_ms"), "25.000000");
-  EXPECT_EQ(first_cell(report, "goodput_per_s"), "0.500000");
-  EXPECT_EQ(first_cell(report, "requests_within_limits"), "1");
-  EXPECT_EQ(first_cell(report, "server_preemptions"), "3");
+  EXPECT_EQ(typed_cell(report, "ttft_p50_ms"), Cell(300.0));
+  EXPECT_EQ(typed_cell(report, "ttft_lower_bound_from"), Cell("p90"));
+  EXPECT_EQ(typed_cell(report, "tpot_mean_ms"), Cell(25.0));
+  EXPECT_EQ(typed_cell(report, "goodput_per_s"), Cell(0.5));
+  EXPECT_EQ(typed_cell(report, "requests_within_limits"), Cell(std::int64_t{1}));
+  EXPECT_EQ(typed_cell(report, "server_preemptions"), Cell(std::int64_t{3}));
 }
 
-TEST(Outputs, EveryColumnOfUsageOverTimeIsDefinedAndNoOther) {
-  const auto columns = usage_columns();
-  EXPECT_EQ(defined(section("Usage over time")),
-            std::set<std::string>(columns.begin(), columns.end()));
+std::set<std::string> json_keys(const RunReport& report) {
+  std::set<std::string> keys;
+  collect(Json::parse(report_json(report)), "", keys);
+  return keys;
 }
 
+// Beside those of all runs: what runs that end by themselves have, and measured ones.
 TEST(Outputs, EveryJsonKeyIsDefinedAndNoOther) {
-  RunReport report = metered_report();
-  report.interrupted = {"tgs"};
-  report.policies[0].fillers[0].server = sample_server();
-  std::set<std::string> written;
-  collect(Json::parse(report_json(report)), "", written);
-  EXPECT_EQ(defined(section("JSON")), written);
-}
-
-TEST(Outputs, EveryJsonKeyOfRunsThatEndByThemselvesIsDefinedAndNoOther) {
-  RunReport report = sample_report();
-  std::set<std::string> given, known, added;
-  collect(Json::parse(report_json(report)), "", given);
-  report.policies.front().precision =
-      RunPrecision{0.95, {{"training_rate", "", 0.005, 0.001, true}}};
-  collect(Json::parse(report_json(report)), "", known);
-  std::set_difference(known.begin(), known.end(), given.begin(), given.end(),
-                      std::inserter(added, added.begin()));
-  EXPECT_EQ(defined(section("Runs that end by themselves")), added);
-}
-
-TEST(Outputs, EveryJsonKeyOfMeasuredRunsIsDefinedAndNoOther) {
-  std::set<std::string> simulated, measured;
-  collect(Json::parse(report_json(sample_report())), "", simulated);
-  collect(Json::parse(report_json(measured_report())), "", measured);
-  std::set<std::string> added;
-  std::set_difference(measured.begin(), measured.end(), simulated.begin(), simulated.end(),
-                      std::inserter(added, added.begin()));
-  EXPECT_EQ(defined(section("Measured runs")), added);
+  RunReport whole = metered_report();
+  whole.interrupted = {"tgs"};
+  whole.policies[0].fillers[0].server = sample_server();
+  EXPECT_EQ(defined(section("JSON")), json_keys(whole));
+  const auto added = [](const RunReport& report) {
+    std::set<std::string> keys = json_keys(report);
+    for (const std::string& key : json_keys(sample_report())) keys.erase(key);
+    return keys;
+  };
+  RunReport known = sample_report();
+  known.policies[0].precision = RunPrecision{0.95, {{"training_rate", "", 0.005, 0.001, true}}};
+  EXPECT_EQ(defined(section("Runs that end by themselves")), added(known));
+  EXPECT_EQ(defined(section("Measured runs")), added(measured_report()));
 }
 
 RankIterations rank_of_ms(std::uint32_t rank, const std::vector<int>& times,

@@ -1,6 +1,7 @@
 // A report with every optional value present, small enough to check by hand.
 #pragma once
 
+#include "sim/observe/result_rows.hpp"
 #include "sim/observe/run_result.hpp"
 
 namespace bubblesim::observe {
@@ -110,6 +111,15 @@ inline RunReport metered_report() {
   policy.notices = {"the cap of 290 W was not kept"};
   report.baseline.power_limit = PowerLimitCost{6.25, 0.8, 350, 290};
   return report;
+}
+
+/// The cell of the first row.
+inline Cell typed_cell(const RunReport& report, std::string_view column) {
+  const auto columns = result_columns();
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name == column) return result_rows(report).front().cells.at(i);
+  }
+  return "no such column";
 }
 
 /// The same report as of a measurement on a real GPU, which does not give the GPU's use.
