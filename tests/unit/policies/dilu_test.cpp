@@ -49,12 +49,15 @@ RckmConstants small_rckm() {
 constexpr RckmTask kService{TaskKind::kSensitive, 0.3, 0.6};
 constexpr RckmTask kTraining{TaskKind::kThrottled, 0.4, 0.9};
 
+DiluRckm server_of(const std::vector<RckmTask>& tasks) {
+  DiluRckm result(small_rckm());
+  for (const RckmTask& task : tasks) result.connect(task);
+  return result;
+}
+
 /// A service, task 0, beside training, task 1.
 DiluRckm server(TaskKind kind = TaskKind::kSensitive) {
-  DiluRckm result(small_rckm());
-  result.connect({kind, 0.3, 0.6});
-  result.connect(kTraining);
-  return result;
+  return server_of({{kind, 0.3, 0.6}, kTraining});
 }
 
 std::int64_t periods(DiluRckm& server, int count, std::int64_t blocks) {
@@ -118,17 +121,11 @@ TEST(dilu_rckm, scales_training_up_after_long_idleness) {
 /// As coded: a service that was idle for 10 periods at most does not keep another one's 121 from
 /// lifting the limit; one that was idle for 11 does.
 TEST(dilu_rckm, lets_a_busy_service_not_veto_the_scaling_up) {
-  DiluRckm two(small_rckm());
-  two.connect(kService);
-  two.connect(kTraining);
-  two.connect(kService);
+  DiluRckm two = server_of({kService, kTraining, kService});
   two.report(2, 50);
   periods(two, 121, 0);
   EXPECT_EQ(two.report(1, 0), 900);
-  DiluRckm vetoed(small_rckm());
-  vetoed.connect(kService);
-  vetoed.connect(kTraining);
-  vetoed.connect(kService);
+  DiluRckm vetoed = server_of({kService, kTraining, kService});
   for (int i = 0; i < 11; ++i) vetoed.report(2, 0);
   periods(vetoed, 121, 0);
   EXPECT_EQ(vetoed.report(1, 0), 40);

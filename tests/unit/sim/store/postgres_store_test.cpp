@@ -18,37 +18,6 @@
 namespace bubblesim::store {
 namespace {
 
-namespace {
-
-// A PostgreSQL server of the test's own: in a temporary folder, on a Unix socket there, as an
-// unprivileged user, gone when the object is.
-
-class PostgresServer {
- public:
-  /// Null with the reason, where the server's packages are absent or it does not start.
-  [[nodiscard]] static std::unique_ptr<PostgresServer> start(std::string& why_not);
-  ~PostgresServer();
-  PostgresServer(const PostgresServer&) = delete;
-  PostgresServer& operator=(const PostgresServer&) = delete;
-
-  /// A new, empty database.
-  [[nodiscard]] std::string new_database();
-  /// Runs SQL in the database of that connection string, with psql; its output.
-  [[nodiscard]] std::string sql(const std::string& connection, const std::string& text) const;
-  void stop();
-
- private:
-  PostgresServer(std::string programs, std::string folder)
-      : programs_(std::move(programs)), folder_(std::move(folder)) {}
-  /// As the server's user; the exit status.
-  [[nodiscard]] int run(const std::string& command) const;
-
-  std::string programs_;  ///< folder of initdb and pg_ctl
-  std::string folder_;
-  int databases_ = 0;
-  bool started_ = false;
-};
-
 namespace fs = std::filesystem;
 
 constexpr uid_t kNobody = 65534;
@@ -63,73 +32,85 @@ std::string find_programs() {
   return found.empty() ? "" : *found.rbegin();
 }
 
-std::unique_ptr<PostgresServer> PostgresServer::start(std::string& why_not) {
-  const std::string programs = find_programs();
-  if (programs.empty()) {
-    why_not = "no PostgreSQL server: the package postgresql is not installed";
-    return nullptr;
+/// A PostgreSQL server of the test's own: in a temporary folder, on a Unix socket there, as an
+/// unprivileged user, gone when the object is.
+class PostgresServer {
+ public:
+  /// Null with the reason, where the server's packages are absent or it does not start.
+  [[nodiscard]] static std::unique_ptr<PostgresServer> start(std::string& why_not) {
+    const std::string programs = find_programs();
+    if (programs.empty()) {
+      why_not = "no PostgreSQL server: the package postgresql is not installed";
+      return nullptr;
+    }
+    std::string pattern = (fs::temp_directory_path() / "store_postgres_XXXXXX").string();
+    std::unique_ptr<PostgresServer> server(new PostgresServer(programs, mkdtemp(pattern.data())));
+    if (geteuid() == 0 && chown(server->folder_.c_str(), kNobody, kNobody) != 0) {
+      why_not = "no PostgreSQL server: its folder cannot be given to nobody";
+      return nullptr;
+    }
+    const std::string& folder = server->folder_;
+    const std::string initialise =
+        programs + "/initdb -D " + folder + "/data -A trust -U bubblesim -E UTF8 --no-sync";
+    const std::string settings = "-k " + folder +
+                                 " -c listen_addresses= -c fsync=off "
+                                 "-c shared_buffers=16MB -c max_connections=20";
+    const std::string start = programs + "/pg_ctl -D " + folder + "/data -w -l " + folder +
+                              "/log -o \"" + settings + "\" start";
+    if (server->run(initialise) != 0 || server->run(start) != 0) {
+      why_not = "no PostgreSQL server: initdb or pg_ctl failed";
+      return nullptr;
+    }
+    server->started_ = true;
+    return server;
   }
-  std::string pattern = (fs::temp_directory_path() / "store_postgres_XXXXXX").string();
-  std::unique_ptr<PostgresServer> server(new PostgresServer(programs, mkdtemp(pattern.data())));
-  if (geteuid() == 0 && chown(server->folder_.c_str(), kNobody, kNobody) != 0) {
-    why_not = "no PostgreSQL server: its folder cannot be given to nobody";
-    return nullptr;
+  ~PostgresServer() {
+    const std::string stop = programs_ + "/pg_ctl -D " + folder_ + "/data -m fast stop";
+    if (started_) static_cast<void>(run(stop));
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
   }
-  const std::string& folder = server->folder_;
-  const std::string initialise =
-      programs + "/initdb -D " + folder + "/data -A trust -U bubblesim -E UTF8 --no-sync";
-  const std::string settings = "-k " + folder + " -c listen_addresses= -c fsync=off "
-                               "-c shared_buffers=16MB -c max_connections=20";
-  const std::string start = programs + "/pg_ctl -D " + folder + "/data -w -l " + folder +
-                            "/log -o \"" + settings + "\" start";
-  if (server->run(initialise) != 0 || server->run(start) != 0) {
-    why_not = "no PostgreSQL server: initdb or pg_ctl failed";
-    return nullptr;
+  PostgresServer(const PostgresServer&) = delete;
+  PostgresServer& operator=(const PostgresServer&) = delete;
+
+  /// A new, empty database.
+  [[nodiscard]] std::string new_database() {
+    const std::string name = "results" + std::to_string(databases_++);
+    const auto at = [&](const std::string& database) {
+      return "postgresql://bubblesim:secret@/" + database + "?host=" + folder_;
+    };
+    static_cast<void>(sql(at("postgres"), "CREATE DATABASE " + name));
+    return at(name);
   }
-  server->started_ = true;
-  return server;
-}
+  /// Runs SQL in the database of that connection string, with psql; its output.
+  [[nodiscard]] std::string sql(const std::string& connection, const std::string& text) const {
+    const std::string command =
+        programs_ + "/psql -X -q -A -t -d '" + connection + "' -c \"" + text + "\" 2>&1";
+    FILE* const pipe = popen(command.c_str(), "r");
+    if (pipe == nullptr) return "psql did not start";
+    std::string output;
+    std::array<char, 256> buffer{};
+    while (fgets(buffer.data(), buffer.size(), pipe) != nullptr) output += buffer.data();
+    pclose(pipe);
+    return output;
+  }
 
-PostgresServer::~PostgresServer() {
-  stop();
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
+ private:
+  PostgresServer(std::string programs, std::string folder)
+      : programs_(std::move(programs)), folder_(std::move(folder)) {}
+  /// As the server's user; the exit status.
+  [[nodiscard]] int run(const std::string& command) const {
+    const std::string as_nobody = geteuid() == 0 ? "runuser -u nobody -- " : "";
+    const std::string whole =
+        "cd " + folder_ + " && " + as_nobody + command + " > /dev/null 2>&1 < /dev/null";
+    return std::system(whole.c_str());
+  }
 
-void PostgresServer::stop() {
-  if (started_) static_cast<void>(run(programs_ + "/pg_ctl -D " + folder_ + "/data -m fast stop"));
-  started_ = false;
-}
-
-int PostgresServer::run(const std::string& command) const {
-  const std::string as_nobody = geteuid() == 0 ? "runuser -u nobody -- " : "";
-  const std::string whole =
-      "cd " + folder_ + " && " + as_nobody + command + " > /dev/null 2>&1 < /dev/null";
-  return std::system(whole.c_str());
-}
-
-std::string PostgresServer::new_database() {
-  const std::string name = "results" + std::to_string(databases_++);
-  const auto at = [&](const std::string& database) {
-    return "postgresql://bubblesim:secret@/" + database + "?host=" + folder_;
-  };
-  static_cast<void>(sql(at("postgres"), "CREATE DATABASE " + name));
-  return at(name);
-}
-
-std::string PostgresServer::sql(const std::string& connection, const std::string& text) const {
-  const std::string command =
-      programs_ + "/psql -X -q -A -t -d '" + connection + "' -c \"" + text + "\" 2>&1";
-  FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return "psql did not start";
-  std::string output;
-  std::array<char, 256> buffer{};
-  while (fgets(buffer.data(), buffer.size(), pipe) != nullptr) output += buffer.data();
-  pclose(pipe);
-  return output;
-}
-
-}  // namespace
+  std::string programs_;  ///< folder of initdb and pg_ctl
+  std::string folder_;
+  int databases_ = 0;
+  bool started_ = false;
+};
 
 using testing::AllOf, testing::HasSubstr, testing::Not;
 
@@ -182,6 +163,7 @@ class PostgresStore : public testing::Test {
 
   PostgresServer* running_ = nullptr;
   std::string where_;
+  const RunRecord record_ = sample_record(4);
 };
 
 TEST_F(PostgresStore, FaultsNameTheServerAndNeverThePassword) {
@@ -207,23 +189,21 @@ TEST_F(PostgresStore, ANewerVersionIsRefused) {
 }
 
 TEST_F(PostgresStore, OtherProgramsReadTheView) {
-  const RunRecord record = sample_record(4);
-  ASSERT_TRUE((*open_store(where_, StoreAccess::kWrite))->add({&record, 1}));
+  ASSERT_TRUE((*open_store(where_, StoreAccess::kWrite))->add({&record_, 1}));
   EXPECT_EQ(running_->sql(where_, "SELECT policy, plan_index FROM results ORDER BY policy"),
             "exclusive|4\nmps|4\n");
 }
 
 TEST_F(PostgresStore, AChangedValueIsFoundByTheCheck) {
-  const RunRecord record = sample_record(4);
   const auto store = open_store(where_, StoreAccess::kWrite);
-  ASSERT_TRUE((*store)->add({&record, 1}));
+  ASSERT_TRUE((*store)->add({&record_, 1}));
   EXPECT_TRUE((*store)->check());
   EXPECT_EQ(running_->sql(where_, "UPDATE rows SET events = events + 1"), "");
   EXPECT_THAT(error_of((*store)->check()).text(), HasSubstr("check sum"));
 }
 
 TEST_F(PostgresStore, TextsThatItCannotHoldAreRefusedAndTheStoreGoesOn) {
-  RunRecord record = sample_record(4);
+  RunRecord record = record_;
   record.run.config = std::string("a\0b", 3);
   const auto store = open_store(where_, StoreAccess::kWrite);
   const auto added = error_of((*store)->add({&record, 1}));
@@ -235,11 +215,10 @@ TEST_F(PostgresStore, TextsThatItCannotHoldAreRefusedAndTheStoreGoesOn) {
 }
 
 TEST_F(PostgresStore, ALostServerIsAFaultThatSaysWhatIsKept) {
-  const RunRecord record = sample_record(4);
   const auto store = open_store(where_, StoreAccess::kWrite);
   const auto pid = running_->sql(where_, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                                          "WHERE application_name = 'bubblesim'");
-  EXPECT_THAT(error_of((*store)->add({&record, 1})).text(),
+  EXPECT_THAT(error_of((*store)->add({&record_, 1})).text(),
               HasSubstr("what was stored before is kept"));
 }
 

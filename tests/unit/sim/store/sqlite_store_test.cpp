@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <set>
 
@@ -73,6 +74,15 @@ std::optional<std::set<std::string>> rows_of(const std::string& where) {
     rows.insert(std::move(text));
   });
   return read ? std::optional(rows) : std::nullopt;
+}
+
+/// The status of a child process that does this and exits with its result.
+int status_of_child(const std::function<int()>& act) {
+  const pid_t child = fork();
+  if (child == 0) _exit(act());
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
 }
 
 struct SqliteStore : testing::Test { const Folder place; };
@@ -150,9 +160,12 @@ TEST_F(SqliteStore, ACutFileIsNamedAsDamaged) {
 TEST_F(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
   fill(place.where(), 4);
   const std::string whole = read(place.where());
-  std::vector<RunRecord> before;
-  ASSERT_TRUE((*open_store(place.where(), StoreAccess::kRead))
-                  ->each_record([&](const RunRecord& record) { before.push_back(record); }));
+  const auto content_of = [](ResultsStore& store) {
+    std::vector<RunRecord> records;
+    EXPECT_TRUE(store.each_record([&](const RunRecord& record) { records.push_back(record); }));
+    return records;
+  };
+  const auto before = content_of(**open_store(place.where(), StoreAccess::kRead));
   std::size_t found = 0;
   for (std::size_t at = 0; at < whole.size(); at += 211) {
     std::string flipped = whole;
@@ -163,18 +176,14 @@ TEST_F(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
       ++found;
       continue;
     }
-    std::vector<RunRecord> after;
-    ASSERT_TRUE(
-        (*store)->each_record([&](const RunRecord& record) { after.push_back(record); }));
-    EXPECT_EQ(after, before) << "byte " << at;
+    EXPECT_EQ(content_of(**store), before) << "byte " << at;
   }
   EXPECT_GT(found, 0U);
 }
 
 TEST_F(SqliteStore, AFullDiskKeepsWhatWasStored) {
   fill(place.where(), 20);
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = status_of_child([this] {
     std::signal(SIGXFSZ, SIG_IGN);
     auto store = open_store(place.where(), StoreAccess::kWrite);
     // Files may grow to no more than 64 KiB above what the store has.
@@ -185,14 +194,12 @@ TEST_F(SqliteStore, AFullDiskKeepsWhatWasStored) {
     for (std::uint64_t i = 20; added && i < 2000; i += 20) {
       added = (*store)->add(sample_records(i, i + 20));
     }
-    if (added) _exit(1);
+    if (added) return 1;
     const std::string text = added.error().text();
-    if (text.find("what was stored before is kept") == std::string::npos) _exit(2);
+    if (text.find("what was stored before is kept") == std::string::npos) return 2;
     // Goes on where there is room again: the store is as it was after the last add().
-    _exit((*store)->done() ? 0 : 3);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
+    return (*store)->done() ? 0 : 3;
+  });
   EXPECT_EQ(status, 0);
   const auto store = must(open_store(place.where(), StoreAccess::kWrite));
   const std::size_t kept = store->done().value().size();
@@ -203,14 +210,10 @@ TEST_F(SqliteStore, AFullDiskKeepsWhatWasStored) {
 }
 
 TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = status_of_child([this] {
     auto store = open_store(place.where(), StoreAccess::kWrite);
-    if (!(*store)->add(sample_records(0, 30))) _exit(1);
-    raise(SIGKILL);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
+    return (*store)->add(sample_records(0, 30)) ? raise(SIGKILL) : 1;
+  });
   ASSERT_TRUE(WIFSIGNALED(status));
   const auto store = must(open_store(place.where(), StoreAccess::kRead));
   EXPECT_EQ(store->done().value().size(), 30U);
@@ -220,16 +223,13 @@ TEST_F(SqliteStore, AFileThatMayNotBeWrittenIsReadAndNotWritten) {
   fill(place.where(), 2);
   fs::permissions(place.where(), fs::perms(0444));
   fs::permissions(place.folder(), fs::perms(0555));
-  const pid_t child = fork();
-  if (child == 0) {
-    if (geteuid() == 0 && setuid(65534) != 0) _exit(4);  // root may write everything
+  const int status = status_of_child([this] {
+    if (geteuid() == 0 && setuid(65534) != 0) return 4;  // root may write everything
     const auto reader = open_store(place.where(), StoreAccess::kRead);
-    if (!reader || (*reader)->done().value().size() != 2) _exit(1);
+    if (!reader || (*reader)->done().value().size() != 2) return 1;
     const std::string fault = fault_of(place.where(), StoreAccess::kWrite);
-    _exit(fault.find("may not be written") == std::string::npos ? 2 : 0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
+    return fault.find("may not be written") == std::string::npos ? 2 : 0;
+  });
   EXPECT_EQ(status, 0);
   fs::permissions(place.folder(), fs::perms(0755));
 }

@@ -67,11 +67,8 @@ TEST(LatencyProbe, NoticesOfTheRowDoNotCount) {
     late.noticed = late.end + Duration{static_cast<std::int64_t>(pass) * 8'000};
     record.operations.push_back(late);
   }
-  const auto found = latency_findings({record});
-  for (const Finding& finding : found) {
-    if (finding.key != "completion_notice") continue;
-    EXPECT_EQ(finding.spread, (Spread{10, 3000, 3000, 3000}));
-  }
+  EXPECT_EQ(find(latency_findings({record}), "completion_notice").spread,
+            (Spread{10, 3000, 3000, 3000}));
 }
 
 // A pass of 1 ms: a kernel at 1000 called at 0, one after its wait at 40 us, then a long one with
@@ -271,11 +268,7 @@ TEST(SliceProbe, KernelsSideBySideHaveNoSlices) {
 }
 
 TEST(SliceProbe, OneProcessAloneSaysNothing) {
-  for (const Finding& finding : slice_findings({row(0, 200)})) {
-    if (finding.key == "context_switch") {
-      EXPECT_NE(finding.missing, "");
-    }
-  }
+  EXPECT_NE(find(slice_findings({row(0, 200)}), "context_switch").missing, "");
 }
 
 const std::string kBase = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices/h100.json";

@@ -8,13 +8,13 @@
 namespace bubblesim::measure {
 namespace {
 
-using std::chrono::milliseconds, std::chrono::seconds;
+using namespace std::chrono_literals;
 
 // Ends at 100, 210, 330 and 460 ms: iterations of 100, 110, 120 and 130 ms.
 capture::JobRecord training_record() {
   capture::JobRecord record;
   record.rank = 3;
-  record.iterations = {milliseconds(100), milliseconds(210), milliseconds(330), milliseconds(460)};
+  record.iterations = {100ms, 210ms, 330ms, 460ms};
   return record;
 }
 
@@ -22,15 +22,14 @@ run::FillerConfig online_filler() {
   run::FillerConfig filler;
   filler.name = "chat";
   filler.mode = observe::FillerMode::kOnline;
-  filler.deadline = milliseconds(40);
+  filler.deadline = 40ms;
   return filler;
 }
 
 TEST(IterationsOf, ThoseThatEndInTheWarmUpAreListedAndNotCounted) {
-  const auto rank = iterations_of(training_record(), {milliseconds(150), milliseconds(400)});
+  const auto rank = iterations_of(training_record(), {150ms, 400ms});
   EXPECT_EQ(rank.rank, 3u);
-  EXPECT_EQ(rank.times,
-            (std::vector<Duration>{milliseconds(100), milliseconds(110), milliseconds(120)}));
+  EXPECT_EQ(rank.times, (std::vector<Duration>{100ms, 110ms, 120ms}));
   EXPECT_EQ(rank.first_counted, 1u);
 }
 
@@ -38,24 +37,24 @@ TEST(EndOfRun, IsTheLastIterationWanted) {
   run::RunConfig config;
   config.iterations = 3;
   const capture::JobRecord record = training_record();
-  EXPECT_EQ(end_of_run(config, &record, seconds(9)), milliseconds(330));
+  EXPECT_EQ(end_of_run(config, &record, 9s), 330ms);
 }
 
 TEST(EndOfRun, IsTheLimitIfTrainingDidNotGetThere) {
   run::RunConfig config;
   config.iterations = 5;
   const capture::JobRecord record = training_record();
-  EXPECT_EQ(end_of_run(config, &record, seconds(9)), seconds(9));
-  EXPECT_EQ(end_of_run(config, nullptr, seconds(2)), seconds(2));
+  EXPECT_EQ(end_of_run(config, &record, 9s), 9s);
+  EXPECT_EQ(end_of_run(config, nullptr, 2s), 2s);
 }
 
 TEST(FillerResult, OfflineCountsPassesThatEndInTheWindow) {
   run::FillerConfig filler;
   filler.name = "batch";
   capture::JobRecord record;
-  record.passes = {milliseconds(50), milliseconds(150), milliseconds(250), milliseconds(350)};
+  record.passes = {50ms, 150ms, 250ms, 350ms};
   record.pass_requests = {4, 4, 4, 4};
-  const auto result = filler_result(filler, record, {}, {}, {milliseconds(100), milliseconds(300)});
+  const auto result = filler_result(filler, record, {}, {}, {100ms, 300ms});
   EXPECT_EQ(result.passes, 2u);
   EXPECT_EQ(result.requests_completed, 8u);
   EXPECT_EQ(result.requests_arrived, 8u);
@@ -65,48 +64,39 @@ TEST(FillerResult, OfflineCountsPassesThatEndInTheWindow) {
 // Arrivals at 50 (warm-up), 120, 180, 280 ms; ends at 90, 150, 240 ms, and after the end.
 TEST(FillerResult, LatenciesAreOfRequestsThatArriveInTheWindow) {
   capture::JobRecord record;
-  record.passes = {milliseconds(90), milliseconds(150), milliseconds(240), milliseconds(310)};
-  record.requests = {{milliseconds(50), milliseconds(60), milliseconds(90)},
-                     {milliseconds(120), milliseconds(120), milliseconds(150)},
-                     {milliseconds(180), milliseconds(190), milliseconds(240)},
-                     {milliseconds(280), milliseconds(290), milliseconds(310)}};
-  const auto result = filler_result(
-      online_filler(), record, {},
-      {milliseconds(50), milliseconds(120), milliseconds(180), milliseconds(280)},
-      {milliseconds(100), milliseconds(300)});
+  record.passes = {90ms, 150ms, 240ms, 310ms};
+  record.requests = {
+      {50ms, 60ms, 90ms}, {120ms, 120ms, 150ms}, {180ms, 190ms, 240ms}, {280ms, 290ms, 310ms}};
+  const auto result =
+      filler_result(online_filler(), record, {}, {50ms, 120ms, 180ms, 280ms}, {100ms, 300ms});
   EXPECT_EQ(result.requests_arrived, 3u);
   EXPECT_EQ(result.requests_completed, 2u);
   EXPECT_EQ(result.requests_unfinished, 1u);
   EXPECT_EQ(result.requests_within_deadline, 1u);  // 30 ms; the other took 60
-  EXPECT_EQ(result.latency.samples(),
-            (std::vector<Duration>{milliseconds(30), milliseconds(60)}));
-  EXPECT_EQ(result.latency.ages(), (std::vector<Duration>{milliseconds(20)}));
+  EXPECT_EQ(result.latency.samples(), (std::vector<Duration>{30ms, 60ms}));
+  EXPECT_EQ(result.latency.ages(), (std::vector<Duration>{20ms}));
 }
 
 // At 50 and 90 ms in the warm-up, 120 in the window. The first two end in it, the third does not.
 TEST(FillerResult, ThroughputIsOfRequestsThatEndInTheWindow) {
   capture::JobRecord record;
-  record.requests = {{milliseconds(50), milliseconds(60), milliseconds(150)},
-                     {milliseconds(90), milliseconds(150), milliseconds(250)}};
-  record.unfinished = {milliseconds(120)};
+  record.requests = {{50ms, 60ms, 150ms}, {90ms, 150ms, 250ms}};
+  record.unfinished = {120ms};
   const auto result =
-      filler_result(online_filler(), record, {},
-                    {milliseconds(50), milliseconds(90), milliseconds(120)},
-                    {milliseconds(100), milliseconds(300)});
+      filler_result(online_filler(), record, {}, {50ms, 90ms, 120ms}, {100ms, 300ms});
   EXPECT_EQ(result.requests_before, 2u);
   EXPECT_EQ(result.requests_arrived, 1u);
   EXPECT_EQ(result.requests_completed, 2u);
   EXPECT_EQ(result.requests_unfinished, 1u);
   EXPECT_DOUBLE_EQ(result.requests_per_s, 2 / 0.2);
   EXPECT_TRUE(result.latency.samples().empty());
-  EXPECT_EQ(result.latency.ages(), (std::vector<Duration>{milliseconds(180)}));
+  EXPECT_EQ(result.latency.ages(), (std::vector<Duration>{180ms}));
 }
 
 TEST(FillerResult, ARefusedFillerRefusesWhatArrives) {
   const policy::Admission refused{false, "needs 30 GB, free are 10 GB"};
-  const auto result = filler_result(online_filler(), std::nullopt, refused,
-                                    {milliseconds(120), milliseconds(280), milliseconds(900)},
-                                    {milliseconds(100), milliseconds(300)});
+  const auto result =
+      filler_result(online_filler(), std::nullopt, refused, {120ms, 280ms, 900ms}, {100ms, 300ms});
   EXPECT_EQ(result.requests_arrived, 2u);
   EXPECT_EQ(result.requests_refused, 2u);
   EXPECT_EQ(result.instances.front().reason, refused.reason);
@@ -116,21 +106,18 @@ TEST(FillerResult, ARefusedFillerRefusesWhatArrives) {
 TEST(HostActivity, SumsTheGateOverJobs) {
   capture::RigResult rig;
   rig.host.emplace();
-  rig.host->decision_latency = {
-      10, Duration{1500}, Duration{1000}, Duration{3000}, Duration{4000}, Duration{9000}};
+  rig.host->decision_latency = {10, 1500ns, 1000ns, 3000ns, 4000ns, 9000ns};
   rig.jobs.resize(3);
-  rig.jobs[0].record.emplace().gate_time = Duration{50};
-  rig.jobs[1].record.emplace().gate_time = Duration{70};
+  rig.jobs[0].record.emplace().gate_time = 50ns;
+  rig.jobs[1].record.emplace().gate_time = 70ns;
   const auto host = host_activity(rig, capture::Substrate::kMps);
   EXPECT_EQ(host.substrate, "mps");
   EXPECT_EQ(host.decisions, 10u);
-  EXPECT_EQ(host.decision_p95, Duration{3000});
-  EXPECT_EQ(host.gate_time, Duration{120});
+  EXPECT_EQ(host.decision_p95, 3000ns);
+  EXPECT_EQ(host.gate_time, 120ns);
 }
 
 // What each operation did as a table, by hand.
-
-using namespace std::chrono_literals;
 
 capture::RigJob job_of_two() {
   capture::RigJob job;
