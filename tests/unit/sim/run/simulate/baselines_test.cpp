@@ -14,12 +14,14 @@
 namespace bubblesim::run {
 namespace {
 
-SharedBaselines shared(BaselineCache& cache, const LoadedRun& loaded) {
-  SharedBaselines out{&cache, {}};
-  out.keys.training = "job";
-  for (const FillerConfig& filler : loaded.config.fillers) out.keys.fillers.push_back(filler.name);
-  out.keys.bubbles = "programs";
-  return out;
+RunOptions with(BaselineCache& cache, const LoadedRun& loaded) {
+  RunOptions options;
+  options.baselines.cache = &cache;
+  BaselineKeys& keys = options.baselines.keys;
+  keys.training = "job";
+  for (const FillerConfig& filler : loaded.config.fillers) keys.fillers.push_back(filler.name);
+  keys.bubbles = "programs";
+  return options;
 }
 
 std::string text_of(const Result<observe::RunReport>& report) {
@@ -28,23 +30,14 @@ std::string text_of(const Result<observe::RunReport>& report) {
          observe::report_table(*report, observe::Columns::kAll);
 }
 
-FillerConfig jobs(const std::string& name) {
-  FillerConfig filler = offline(name);
-  filler.mode = observe::FillerMode::kJobs;
-  filler.jobs = {{20, 0ms, {}}, {30, 5ms, 100ms}};
-  return filler;
-}
-
 std::vector<LoadedRun> cases() {
   std::vector<LoadedRun> all;
   all.push_back(small_run({offline("batch"), online("chat", 300)}));
   all.push_back(all.back());
   all.back().config.training.jitter_cv = 0.1;
   all.back().config.training.stragglers = {{1, 1.5}};
-  all.push_back(small_run({jobs("queue"), offline("batch")}));
-  all.push_back(all.front());
-  all.back().config.duration.reset();
-  all.back().config.iterations = 5;
+  all.push_back(small_run({queue("queue", {{20}, {30, 5ms, 100ms}}), offline("batch")}));
+  all.push_back(for_iterations(all.front(), 5));
   all.back().config.warmup = {};
   all.push_back(small_run({}));
   return all;
@@ -58,9 +51,8 @@ TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
     for (const policy::PolicySpec& spec : registry().all()) {
       LoadedRun loaded = run;
       loaded.config.policies = {choice(spec.name)};
-      RunOptions options;
-      const std::string own = text_of(run_policies(loaded, registry(), options));
-      options.baselines = shared(cache, loaded);
+      const std::string own = text_of(run_policies(loaded, registry(), {}));
+      const RunOptions options = with(cache, loaded);
       EXPECT_EQ(text_of(run_policies(loaded, registry(), options)), own) << spec.name;
       threads.emplace_back([loaded, options, own] {
         EXPECT_EQ(text_of(run_policies(loaded, registry(), options)), own);
@@ -75,13 +67,11 @@ TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
 
 // An arrival rate that no process has: the filler alone fails, and each run with it.
 TEST(SharedBaselines, AFailingOneFailsEachRunWithTheSameText) {
-  LoadedRun loaded = small_run({online("chat", -1)});
-  loaded.config.policies = {choice("mps")};
+  LoadedRun loaded = small_run({online("chat", -1)}, {"mps"});
   const std::string own = text_of(run_policies(loaded, registry(), {}));
   EXPECT_NE(own.find("-1"), std::string::npos) << own;
   BaselineCache cache;
-  RunOptions options;
-  options.baselines = shared(cache, loaded);
+  RunOptions options = with(cache, loaded);
   for (int i = 0; i < 2; ++i) {
     const auto report = error_of(run_policies(loaded, registry(), options));
     EXPECT_EQ(report.text(), own);
@@ -90,12 +80,10 @@ TEST(SharedBaselines, AFailingOneFailsEachRunWithTheSameText) {
 }
 
 TEST(SharedBaselines, AStoppedRunLeavesNone) {
-  LoadedRun loaded = small_run({offline("batch")});
-  loaded.config.policies = {choice("mps")};
+  LoadedRun loaded = small_run({offline("batch")}, {"mps"});
   BaselineCache cache;
   const std::atomic<bool> stop{true};
-  RunOptions options;
-  options.baselines = shared(cache, loaded);
+  RunOptions options = with(cache, loaded);
   options.stop = &stop;
   const auto stopped = error_of(run_policies(loaded, registry(), options));
   EXPECT_EQ(stopped.message.substr(0, 7), "stopped");
@@ -107,11 +95,9 @@ TEST(SharedBaselines, AStoppedRunLeavesNone) {
 
 // Keys, nodes of lists and maps, and the numbers: less than half a kilobyte.
 TEST(SharedBaselines, CostLittle) {
-  LoadedRun loaded = small_run({offline("batch")});
-  loaded.config.policies = {choice("mps")};
+  LoadedRun loaded = small_run({offline("batch")}, {"mps"});
   BaselineCache cache;
-  RunOptions options;
-  options.baselines = shared(cache, loaded);
+  RunOptions options = with(cache, loaded);
   options.baselines.keys.training = options.baselines.keys.fillers[0] = std::string(32, 'k');
   ASSERT_TRUE(run_policies(loaded, registry(), options));
   EXPECT_LT(cache.training.bytes(), 512U);

@@ -14,13 +14,6 @@ namespace {
 
 using testing::AllOf, testing::HasSubstr;
 
-FillerConfig queue(const std::string& name, std::vector<FillJobConfig> jobs) {
-  FillerConfig filler = offline(name);
-  filler.mode = observe::FillerMode::kJobs;
-  filler.jobs = std::move(jobs);
-  return filler;
-}
-
 observe::PolicyResult run_all(const LoadedRun& loaded, const policy::PolicySpec* policy = nullptr) {
   return simulate(loaded, all_of(loaded, policy));
 }

@@ -32,8 +32,7 @@ TEST(RunPolicies, AnyNumberOfThreadsGivesTheSameBytesAndAnotherSeedDoesNot) {
 }
 
 TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
-  LoadedRun loaded = small_run({offline("batch")});
-  loaded.config.policies = {choice("exclusive"), choice("mps")};
+  LoadedRun loaded = small_run({offline("batch")}, {"exclusive", "mps"});
   const observe::RunReport report = report_of(loaded);
   EXPECT_EQ(report.baseline.training_mean_iteration, 7ms);
   EXPECT_DOUBLE_EQ(report.baseline.fillers.front().requests_per_s, 63 / 0.070);
@@ -45,8 +44,7 @@ TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
 
 // 63 passes in 70 ms: not 10 in 10 ms.
 TEST(RunPolicies, AFillerThatEndsFewPassesAloneIsCounted) {
-  LoadedRun loaded = small_run({offline("batch")});
-  loaded.config.policies = {choice("exclusive")};
+  LoadedRun loaded = small_run({offline("batch")}, {"exclusive"});
   EXPECT_EQ(report_of(loaded).counters.count("run_filler_alone_few_passes"), 0U);
   loaded.config.duration = 10ms;
   EXPECT_EQ(report_of(loaded).counters.count("run_filler_alone_few_passes"), 1U);
@@ -83,10 +81,9 @@ workload::JobProgram job_of_two_iterations(const hardware::GpuSpec& gpu) {
 
 // An iteration takes 7 ms, a pass 14: of 10 ms nothing is said about how well the pass repeats.
 TEST(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
-  LoadedRun loaded = small_run({});
+  LoadedRun loaded = small_run({}, {"exclusive"});
   loaded.training = job_of_two_iterations(loaded.device);
   loaded.recorded_mean_iteration = 7ms;
-  loaded.config.policies = {choice("exclusive")};
   loaded.config.duration = 15ms;
   const observe::RunReport whole = report_of(loaded);
   EXPECT_EQ(whole.baseline.replay_error, 0);
@@ -103,8 +100,7 @@ TEST(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
 
 // TGS measures for seconds what training does alone; the warm-up of 1 ms ends before.
 TEST(RunPolicies, APolicyThatHasNotSettledIsCounted) {
-  LoadedRun loaded = small_run({});
-  loaded.config.policies = {choice("exclusive"), choice("tgs")};
+  LoadedRun loaded = small_run({}, {"exclusive", "tgs"});
   loaded.config.warmup = 1ms;
   loaded.config.duration = 100ms;
   const observe::RunReport brief = report_of(loaded);
@@ -120,10 +116,9 @@ TEST(RunPolicies, APolicyThatHasNotSettledIsCounted) {
 
 // The host launches all of an iteration at once: only A's launch is waited for.
 TEST(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
-  LoadedRun loaded = small_run({offline("batch")});
+  LoadedRun loaded = small_run({offline("batch")}, {"exclusive", "mps"});
   loaded.config.duration = 7010us * 10;
   loaded.config.gate = policy::GateCosts{.ask = 20us, .tell = 10us, .always = true};
-  loaded.config.policies = {choice("exclusive"), choice("mps")};
   const observe::RunReport gated = report_of(loaded);
   EXPECT_EQ(gated.baseline.training_mean_iteration, 7ms);
   EXPECT_EQ(gated.policies[0].training.mean_iteration, 7010us);
@@ -136,10 +131,9 @@ TEST(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
 
 // tgs looks at launches, ideal is a bound that costs training nothing.
 TEST(RunPolicies, AGateThatIsNotAlwaysThereDelaysWhereAPolicyLooks) {
-  LoadedRun loaded = small_run({});
+  LoadedRun loaded = small_run({}, {"tgs", "ideal"});
   loaded.config.duration = 7010us * 10;
   loaded.config.gate = policy::GateCosts{.ask = 20us, .tell = 10us};
-  loaded.config.policies = {choice("tgs"), choice("ideal")};
   const observe::RunReport report = report_of(loaded);
   EXPECT_EQ(report.policies[0].training.mean_iteration, 7010us);
   EXPECT_EQ(report.policies[1].training.mean_iteration, 7ms);
@@ -148,8 +142,7 @@ TEST(RunPolicies, AGateThatIsNotAlwaysThereDelaysWhereAPolicyLooks) {
 // tgs has a library before the driver's, which tells of training's launches in 0.5 us and holds
 // fillers' for 1.1; mps has none.
 TEST(RunPolicies, WithoutAGateOfItsOwnARunHasTheMeasuredOneWherePoliciesNeedIt) {
-  LoadedRun loaded = small_run({});
-  loaded.config.policies = {choice("tgs"), choice("mps")};
+  LoadedRun loaded = small_run({}, {"tgs", "mps"});
   const observe::RunReport report = report_of(loaded);
   EXPECT_EQ(report.policies[0].training.mean_iteration, 7ms + 500ns);
   EXPECT_EQ(report.policies[0].counters.count("policy_gate_ns"), 1100U);
@@ -184,9 +177,8 @@ TEST(RunPolicies, OrionsTrainingAsksInBothSettings) {
 // Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
 // filler: 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
 TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
-  LoadedRun loaded = small_run({offline("batch")});
+  LoadedRun loaded = small_run({offline("batch")}, {"exclusive"});
   loaded.config.fillers.front().gpus = {{1}};
-  loaded.config.policies = {choice("exclusive")};
   const observe::Baseline baseline = report_of(loaded).baseline;
   const observe::UseAlone& training = *baseline.training_use;
   EXPECT_DOUBLE_EQ(training.busy_fraction, 5.0 / 7);
@@ -201,9 +193,7 @@ TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
 
 // Turns of 1 us with 100 ms between them: training needs more than a hundred times as long.
 TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
-  LoadedRun loaded = small_run({offline("batch")});
-  loaded.config.duration.reset();
-  loaded.config.iterations = 2;
+  LoadedRun loaded = for_iterations(small_run({offline("batch")}), 2);
   const std::vector<policy::GivenParameter> given{{"slice", "1us"}, {"switch_cost", "100ms"}};
   loaded.config.policies = {
       {"time_slicing",
@@ -237,8 +227,7 @@ TEST(RunPolicies, AnInterruptKeepsWhatIsDone) {
 }
 
 TEST(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
-  LoadedRun loaded = small_run({});
-  loaded.config.policies = {choice("mps")};
+  LoadedRun loaded = small_run({}, {"mps"});
   const std::atomic<bool> stop{true};
   RunOptions options;
   options.stop = &stop;
@@ -247,9 +236,8 @@ TEST(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
 }
 
 TEST(RunPolicies, SimulatedTimeOfAllPoliciesIsTold) {
-  LoadedRun loaded = small_run({offline("filler")});
+  LoadedRun loaded = small_run({offline("filler")}, {"exclusive", "mps"});
   loaded.config.duration = 300ms;
-  loaded.config.policies = {choice("exclusive"), choice("mps")};
   SimulatedTime time;
   RunOptions options;
   options.time = &time;
@@ -260,8 +248,7 @@ TEST(RunPolicies, SimulatedTimeOfAllPoliciesIsTold) {
 
 // 1,000 a second for 70 ms under two policies: 140.
 TEST(RunSize, IsWhatWouldBeSimulatedAlone) {
-  LoadedRun loaded = small_run({online("chat", 1000)});
-  loaded.config.policies = {choice("exclusive"), choice("mps")};
+  LoadedRun loaded = small_run({online("chat", 1000)}, {"exclusive", "mps"});
   const RunSize size = size_of(loaded);
   EXPECT_DOUBLE_EQ(size.requests, 2 * 70);
   EXPECT_GT(size.kernels, 0);

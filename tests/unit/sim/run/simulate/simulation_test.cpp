@@ -41,9 +41,7 @@ TEST(Simulation, ARunForATimeEndsThen) {
 }
 
 TEST(Simulation, ARunForIterationsEndsWithTheLastRanksLast) {
-  LoadedRun loaded = small_run({});
-  loaded.config.duration.reset();
-  loaded.config.iterations = 3;
+  LoadedRun loaded = for_iterations(small_run({}), 3);
   const observe::PolicyResult result = simulate(loaded);
   EXPECT_EQ(result.simulated, 21ms);
   EXPECT_EQ(result.training.iterations, 3U);
@@ -51,9 +49,7 @@ TEST(Simulation, ARunForIterationsEndsWithTheLastRanksLast) {
 
 // Beside the filler three iterations end before 30 ms.
 TEST(Simulation, ARunForIterationsThatAWarmUpOutlastsIsAFault) {
-  LoadedRun loaded = small_run({offline("filler")});
-  loaded.config.duration.reset();
-  loaded.config.iterations = 3;
+  LoadedRun loaded = for_iterations(small_run({offline("filler")}), 3);
   loaded.config.warmup = 30ms;
   EXPECT_THAT(error_of(Simulation(loaded, all_of(loaded)).run()).message,
               HasSubstr("found 30ms, and \"iterations\" end after 2"));

@@ -44,8 +44,16 @@ inline FillerConfig online(const std::string& name, double rate_per_s) {
   return filler;
 }
 
-/// 10 GB of training on GPUs of 16 GB, for 70 ms.
-inline LoadedRun small_run(const std::vector<FillerConfig>& fillers) {
+inline FillerConfig queue(const std::string& name, std::vector<FillJobConfig> jobs) {
+  FillerConfig filler = offline(name);
+  filler.mode = observe::FillerMode::kJobs;
+  filler.jobs = std::move(jobs);
+  return filler;
+}
+
+/// 10 GB of training on GPUs of 16 GB, for 70 ms, under these policies.
+inline LoadedRun small_run(const std::vector<FillerConfig>& fillers,
+                           const std::vector<std::string>& policies = {}) {
   LoadedRun loaded;
   loaded.device = golden::small_gpu();
   loaded.training = golden::small_job(loaded.device);
@@ -58,6 +66,14 @@ inline LoadedRun small_run(const std::vector<FillerConfig>& fillers) {
         "Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n", "filler.csv",
         loaded.device, Duration{}));
   }
+  for (const std::string& name : policies) loaded.config.policies.push_back(choice(name));
+  return loaded;
+}
+
+/// Until each rank has done so many iterations.
+inline LoadedRun for_iterations(LoadedRun loaded, std::uint64_t iterations) {
+  loaded.config.duration.reset();
+  loaded.config.iterations = iterations;
   return loaded;
 }
 

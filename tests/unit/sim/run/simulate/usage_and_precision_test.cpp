@@ -16,10 +16,8 @@ constexpr std::int64_t kMillion = 1'000'000;
 
 /// Every policy beside an offline filler, an online one and fill jobs.
 LoadedRun every_mode() {
-  FillerConfig jobs = offline("jobs");
-  jobs.mode = observe::FillerMode::kJobs;
-  jobs.jobs = {{.requests = 5, .submitted = 3ms}, {.requests = 4, .submitted = 30ms}};
-  return every_policy({offline("batch"), online("chat", 300), jobs});
+  return every_policy(
+      {offline("batch"), online("chat", 300), queue("jobs", {{5, 3ms}, {4, 30ms}})});
 }
 
 RunOptions recording(Duration interval, std::size_t threads = 1) {
@@ -53,9 +51,7 @@ TEST(Usage, EachIntervalHoldsWhatRanInIt) {
 }
 
 TEST(Usage, TheLastIntervalEndsWithTheRun) {
-  LoadedRun loaded = small_run({});
-  loaded.config.duration.reset();
-  loaded.config.iterations = 3;
+  LoadedRun loaded = for_iterations(small_run({}), 3);
   const observe::PolicyResult result = simulate(loaded, with_usage({.interval = 5ms}));
   std::vector<Duration> ends;
   for (const auto& interval : result.usage.back().intervals)
@@ -129,8 +125,7 @@ TEST(Usage, RecordingItChangesNoByteOfTheReport) {
 
 // The GPUs run beside each other, in windows that end at boundaries.
 TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
-  LoadedRun loaded = small_run({offline("batch"), online("chat", 300)});
-  loaded.config.policies = {choice("mps"), choice("specinf")};
+  LoadedRun loaded = small_run({offline("batch"), online("chat", 300)}, {"mps", "specinf"});
   const std::string fine = observe::usage_rows(report_of(loaded, recording(1ms)));
   EXPECT_EQ(observe::usage_rows(report_of(loaded, recording(1ms, 4))), fine);
   RunScenario in_order;
@@ -151,12 +146,9 @@ TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
 
 // A job of 1 GB is submitted at 3 ms and has ended by 65 ms; training has 10 GB.
 TEST(Usage, MemoryFollowsFillJobs) {
-  FillerConfig filler = offline("jobs");
-  filler.mode = observe::FillerMode::kJobs;
+  FillerConfig filler = queue("jobs", {{2, 3ms}});
   filler.gpus = {{0}};
-  filler.jobs = {{.requests = 2, .submitted = 3ms}};
-  LoadedRun loaded = small_run({filler});
-  loaded.config.policies = {choice("mps")};
+  LoadedRun loaded = small_run({filler}, {"mps"});
   const observe::RunReport report = report_of(loaded, recording(1ms));
   const auto& job = report.policies.front().fillers.front().jobs->list.front();
   ASSERT_TRUE(job.ended);
@@ -169,8 +161,7 @@ TEST(Usage, MemoryFollowsFillJobs) {
 
 // 70 ms in 1,000,000 / (2 GPUs x 1 policy) intervals: 140 ns each.
 TEST(Usage, TooShortAnIntervalIsRefusedWithTheShortestAllowed) {
-  LoadedRun loaded = small_run({});
-  loaded.config.policies = {choice("exclusive")};
+  LoadedRun loaded = small_run({}, {"exclusive"});
   const RunOptions options = recording(139ns);
   EXPECT_THAT(error_of(run_policies(loaded, registry(), options)).text(),
               HasSubstr("found 139ns, expected 140ns or more"));
