@@ -56,19 +56,23 @@ class LoadTrace : public testing::Test {
   const fs::path folder_{temp_.path()};
 };
 
+hardware::GpuSpec device_of(const LoadedTrace& trace) {
+  CounterSet counters;
+  return must(device_for_replay(trace.job, kDeviceFiles, counters));
+}
+
 struct Replayed {
   workload::ReplayReport whole;     ///< the recording once
   workload::ReplayReport repeated;  ///< as a run repeats it
 };
 
 // Replays a job whose files record no starts.
-Replayed replayed(const std::string& folder,
+Replayed replayed(const fs::path& folder,
                   const std::vector<std::vector<traces::testing::EtNode>>& ranks) {
-  traces::testing::write_job(folder, "job", ranks);
-  const auto trace = must(load_trace({folder}));
-  CounterSet counters;
-  const auto device = must(device_for_replay(trace.job, kSamples.parent_path().parent_path() /
-                                                             "configs/devices", counters));
+  fs::create_directory(folder);
+  traces::testing::write_job(folder.string(), "job", ranks);
+  const auto trace = must(load_trace({folder.string()}));
+  const hardware::GpuSpec device = device_of(trace);
   const auto job =
       workload::build_job_program(trace.job, device, {workload::Window::kWhole}).value();
   EXPECT_EQ(job.counters.count("program_collectives_not_joined"), 0U);
@@ -124,9 +128,7 @@ TEST_F(LoadTrace, of_several_faults_the_first_files_is_told_on_any_number_of_thr
 
 TEST_F(LoadTrace, programs_are_the_same_on_any_number_of_threads) {
   const auto trace = must(load_trace({(kSamples / "training").string()}));
-  CounterSet counters;
-  const auto device = must(device_for_replay(
-      trace.job, kSamples.parent_path().parent_path() / "configs/devices", counters));
+  const hardware::GpuSpec device = device_of(trace);
   const auto alone = workload::build_job_program(trace.job, device, {}).value();
   const auto together = workload::build_job_program(
       trace.job, device, {workload::Window::kIterations, {}, 3}).value();
@@ -149,22 +151,14 @@ TEST_F(LoadTrace, programs_are_the_same_on_any_number_of_threads) {
 
 TEST_F(LoadTrace, JobsWithoutStartsTakeTheirClosedForm) {
   // 64 data-parallel ranks, 8 steps of 109 us for the slowest and 50 us of all-reduce.
-  const fs::path data = folder_ / "data";
-  fs::create_directory(data);
-  expect_us(replayed(data.string(), traces::testing::data_parallel(64, 8)), 8 * 159);
+  expect_us(replayed(folder_ / "data", traces::testing::data_parallel(64, 8)), 8 * 159);
   // 8 stages, 16 micro-batches of 10 and 20 us, 3 us a transfer.
-  const fs::path pipeline = folder_ / "pipeline";
-  fs::create_directory(pipeline);
-  expect_us(replayed(pipeline.string(), traces::testing::pipeline(8, 16)),
+  expect_us(replayed(folder_ / "pipeline", traces::testing::pipeline(8, 16)),
             (16 + 7) * 30 + 2 * 7 * 3);
   // 3 ranks that send to the next, then receive, then compute for 7 us: 4 steps.
-  const fs::path ring = folder_ / "ring";
-  fs::create_directory(ring);
-  expect_us(replayed(ring.string(), traces::testing::ring(3, 4)), 4 * 7);
+  expect_us(replayed(folder_ / "ring", traces::testing::ring(3, 4)), 4 * 7);
   // The least of these: two ranks that exchange something once.
-  const fs::path exchange = folder_ / "exchange";
-  fs::create_directory(exchange);
-  expect_us(replayed(exchange.string(), traces::testing::ring(2, 1)), 7);
+  expect_us(replayed(folder_ / "exchange", traces::testing::ring(2, 1)), 7);
 }
 
 // Both ranks receive before they send: the layout lets rank 0's receive go, and so does the replay.
@@ -182,9 +176,7 @@ TEST_F(LoadTrace, WhatTheLayoutCouldNotJoinIsNotJoinedAgain) {
   const auto trace = must(load_trace({folder_.string()}));
   EXPECT_EQ(trace.job.ranks[0].counters.count("chakra_collectives_not_joined"), 1U);
   EXPECT_EQ(trace.job.ranks[1].counters.count("chakra_collectives_not_joined"), 0U);
-  CounterSet counters;
-  const auto device = must(device_for_replay(
-      trace.job, kSamples.parent_path().parent_path() / "configs/devices", counters));
+  const hardware::GpuSpec device = device_of(trace);
   const auto job = workload::build_job_program(trace.job, device, {}).value();
   EXPECT_EQ(job.collectives.size(), 1U);
   must(workload::replay_alone(job, device));
