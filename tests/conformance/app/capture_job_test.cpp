@@ -16,14 +16,19 @@ std::string job(const std::string& verbs) {
   return std::string(BUBBLESIM_FAKE_JOB) + " cupti:" + BUBBLESIM_FAKE_CUPTI + " init " + verbs;
 }
 
-class CaptureJob : public AtWorkplace {};
+class CaptureJob : public AtWorkplace {
+ protected:
+  /// What capture says of the recordings of a job that ends well.
+  [[nodiscard]] Json recordings(const std::string& options, const std::string& verbs) const {
+    const Outcome outcome =
+        place.bubblesim("capture -o run --json " + options + "-- " + job(verbs));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return parse_json(lines_of(outcome.out).back()).at("recordings");
+  }
+};
 
 TEST_F(CaptureJob, ARecordedJobLeavesATimelineThatInspectReads) {
-  const Outcome outcome =
-      place.bubblesim("capture -o run --json -- " + job("traced:20000 launch:1000 exit:0"));
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json json = parse_json(lines_of(outcome.out).back());
-  const Json& recording = json.at("recordings").at(0);
+  const Json recording = recordings("", "traced:20000 launch:1000 exit:0").at(0);
   EXPECT_EQ(recording.at("kernels"), 1000);
   EXPECT_EQ(recording.at("calls"), 1000);
   EXPECT_EQ(recording.at("path"), place.path("run/rank0.btr"));
@@ -43,13 +48,10 @@ TEST_F(CaptureJob, TheFileOfARankCarriesItsNumber) {
 
 // Of each GPU 200 kernels; a GPU's synchronisations are its own.
 TEST_F(CaptureJob, AProcessWithTwoGpusIsTwoRanksOfOneFile) {
-  const Outcome outcome =
-      place.bubblesim("capture -o run --json -- " + job("traced:20000 threads:4:100 gpus:5"));
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json json = parse_json(lines_of(outcome.out).back());
-  ASSERT_EQ(json.at("recordings").size(), 2U) << outcome.err;
+  const Json both = recordings("", "traced:20000 threads:4:100 gpus:5");
+  ASSERT_EQ(both.size(), 2U);
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
-    const Json& recording = json.at("recordings").at(rank);
+    const Json& recording = both.at(rank);
     EXPECT_EQ(recording.at("rank"), rank);
     EXPECT_EQ(recording.at("kernels"), 205);
     EXPECT_EQ(recording.at("calls"), rank == 0 ? 205 : 210);
@@ -62,12 +64,9 @@ TEST_F(CaptureJob, AProcessWithTwoGpusIsTwoRanksOfOneFile) {
 
 // The job marks 400 iterations of 2 ms with 10 kernels each.
 TEST_F(CaptureJob, TheSameIterationsOfAllRanksAreRecordedLightlyAndUnderHashes) {
-  const Outcome outcome = place.bubblesim(
-      "capture -o run --from-iteration 150 --iterations 3 --light --hash-names --json -- " +
-      job("sleep:300 mark_iterations:400:10"));
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json json = parse_json(lines_of(outcome.out).back());
-  const Json& recording = json.at("recordings").at(0);
+  const Json recording = recordings("--from-iteration 150 --iterations 3 --light --hash-names ",
+                                    "sleep:300 mark_iterations:400:10")
+                             .at(0);
   EXPECT_GE(recording.at("iterations"), 3);
   EXPECT_EQ(recording.at("calls"), 0);
   EXPECT_EQ(recording.at("copies"), 0);
@@ -87,11 +86,7 @@ TEST_F(CaptureJob, AFewOfEveryManyIterationsAreAFolderEach) {
 }
 
 TEST_F(CaptureJob, TheLastStretchIsWrittenWhenTheJobEnds) {
-  const Outcome outcome = place.bubblesim("capture -o run --last 500ms --json -- " +
-                                          job("traced:20000 rate:300:5000"));
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json json = parse_json(lines_of(outcome.out).back());
-  const Json& recording = json.at("recordings").at(0);
+  const Json recording = recordings("--last 500ms ", "traced:20000 rate:300:5000").at(0);
   EXPECT_GT(recording.at("kernels"), 20);
   EXPECT_LT(recording.at("kernels"), 110);
 }

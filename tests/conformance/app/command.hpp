@@ -33,16 +33,6 @@ inline std::string read_file(const std::string& path) {
   return text.str();
 }
 
-/// Puts a word where one stands, after each place of `before`, up to `end` or the text's end.
-inline std::string with_word(std::string text, const std::string& before, char end,
-                             const std::string& word) {
-  for (std::size_t at = text.find(before); at != std::string::npos; at = text.find(before, at)) {
-    at += before.size();
-    text.replace(at, std::min(text.find(end, at), text.size()) - at, word);
-  }
-  return text;
-}
-
 inline int exit_code(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -78,11 +68,8 @@ class Workplace {
   [[nodiscard]] Outcome shell(const std::string& line) const {
     const std::string command = "cd '" + folder_ + "' && PATH=\"$PWD/.bin:$PATH\" && { " + line +
                                 "\n} >.out 2>.err </dev/null";
-    Outcome outcome;
-    outcome.code = exit_code(std::system(command.c_str()));
-    outcome.out = read(".out");
-    outcome.err = read(".err");
-    return outcome;
+    const int code = exit_code(std::system(command.c_str()));
+    return {code, read(".out"), read(".err")};
   }
 
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
@@ -94,6 +81,16 @@ class Workplace {
  private:
   std::string folder_;
 };
+
+/// Puts a word where one stands, after each place of `before`, up to `end` or the text's end.
+inline std::string with_word(std::string text, const std::string& before, char end,
+                             const std::string& word) {
+  for (std::size_t at = text.find(before); at != std::string::npos; at = text.find(before, at)) {
+    at += before.size();
+    text.replace(at, std::min(text.find(end, at), text.size()) - at, word);
+  }
+  return text;
+}
 
 /// Each test has a workplace of its own.
 class AtWorkplace : public testing::Test {
@@ -162,6 +159,11 @@ inline void expect_fault(const std::string& arguments,
 inline Json parse_json(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   return json.is_discarded() ? Json() : json;
+}
+
+/// What the command prints, as JSON.
+inline Json json_of(const Workplace& place, const std::string& arguments) {
+  return parse_json(succeed(place, arguments).out);
 }
 
 /// The lines of a text, without their ends.

@@ -110,11 +110,6 @@ TEST_F(Help, ListsAWholeSentenceOfEachCommand) {
   }
 }
 
-TEST_F(Help, OfAnUnknownCommandNamesTheNearest) {
-  expect_fault(place, "help rnu",
-               HasSubstr("unknown command \"rnu\"; did you mean \"run\"? Known: "));
-}
-
 TEST_F(Help, VersionSaysWhatWasBuiltAndHow) {
   const Outcome version = place.bubblesim("--version");
   EXPECT_EQ(version.code, 0);

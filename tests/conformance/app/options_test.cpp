@@ -50,7 +50,7 @@ TEST_F(SynthInferenceOptions, EfficiencyOfAnotherDeviceGivesAnotherTime) {
 
 TEST_F(SynthInferenceOptions, PassesAreIterationsOfTheTrace) {
   succeed(place, std::string(kBert) + "--passes 3 -o service.btr");
-  const Json inspected = parse_json(succeed(place, "inspect service.btr --json").out);
+  const Json inspected = json_of(place, "inspect service.btr --json");
   EXPECT_EQ(inspected["job"]["iterations_recorded"], 3);
 }
 
@@ -74,8 +74,8 @@ TEST(ScheduleOptions, LargerGroupsKeepMoreActivations) {
 TEST(InspectOptions, TheIterationsThatCountCanBeChosen) {
   const Workplace place;
   const auto used = [&](const std::string& choice) {
-    const Json json = parse_json(
-        succeed(place, "inspect traces/samples/training --json --use-iterations " + choice).out);
+    const Json json =
+        json_of(place, "inspect traces/samples/training --json --use-iterations " + choice);
     return json["job"]["iterations_used"].get<int>();
   };
   EXPECT_EQ(used("1"), 1);
@@ -96,7 +96,7 @@ TEST_F(RetargetOptions, TheTraceThatIsWrittenTakesTheTimeThatIsPrinted) {
   const auto printed =
       parse_json(place.read("new/job.json"))["retargeted_iteration_ns"].get<double>();
   // The folder is a trace, too: the figures in it are left out.
-  const Json inspected = parse_json(succeed(place, "inspect new --json").out);
+  const Json inspected = json_of(place, "inspect new --json");
   EXPECT_NEAR(inspected["job"]["iteration_mean_ns"].get<double>(), printed, 0.0001 * printed);
 }
 
@@ -114,9 +114,11 @@ TEST_F(RetargetOptions, CollectivesAreScaledFromTheRecordedCluster) {
 TEST(RunOptions, LoadIsTheShareOfWhatAServiceAloneCanServe) {
   const Workplace place;
   const auto kept = [&](const std::string& load) {
-    const Json json = parse_json(
-        succeed(place, "run traces/samples/training traces/samples/inference.json.gz --policy mps "
-                       "--mode online --duration 4s --warmup 1s --json --load " + load).out);
+    const Json json =
+        json_of(place,
+                "run traces/samples/training traces/samples/inference.json.gz --policy mps "
+                "--mode online --duration 4s --warmup 1s --json --load " +
+                    load);
     return json["policies"][0]["training"]["normalised_fraction"].get<double>();
   };
   EXPECT_GT(kept("0.1"), kept("0.4"));

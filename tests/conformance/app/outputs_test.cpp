@@ -26,24 +26,17 @@ TEST_F(Import, WritesAFileThatInspectsLikeItsSources) {
             succeed(place, "inspect traces/samples/training").out);
 }
 
-TEST_F(Import, TwiceGivesTheSameBytes) {
-  succeed(place, "import traces/samples/training -o first.btr");
-  succeed(place, "import traces/samples/training -o second.btr");
-  EXPECT_FALSE(place.read("first.btr").empty());
-  EXPECT_TRUE(place.read("first.btr") == place.read("second.btr"));
-}
-
 TEST_F(Import, FilesInAnyOrderGiveTheSameBytes) {
   const std::string folder = "traces/samples/training/";
   succeed(place, "import " + folder + " -o up.btr");
   succeed(place, "import " + folder + "rank3.json.gz " + folder + "rank1.json.gz " + folder +
                      "rank0.json.gz " + folder + "rank2.json.gz -o mixed.btr");
+  EXPECT_FALSE(place.read("up.btr").empty());
   EXPECT_TRUE(place.read("up.btr") == place.read("mixed.btr"));
 }
 
 TEST_F(Import, JsonSaysWhatTheTextSays) {
-  const Json json =
-      parse_json(succeed(place, "import traces/samples/training -o job.btr --json").out);
+  const Json json = json_of(place, "import traces/samples/training -o job.btr --json");
   EXPECT_EQ(json.value("format", ""), "bubblesim.import/1");
   EXPECT_EQ(json["ranks"].size(), 4U);
   EXPECT_EQ(json["kernel_ns_without_launch_shape"], 0);
@@ -97,7 +90,7 @@ TEST_F(Inspect, ATruncatedProfileSaysHowFarItWasRead) {
 }
 
 TEST_F(Inspect, JsonNamesItsFormatAndAllRanks) {
-  const Json json = parse_json(succeed(place, "inspect traces/samples/training --json").out);
+  const Json json = json_of(place, "inspect traces/samples/training --json");
   EXPECT_EQ(json.value("format", ""), "bubblesim.inspect/1");
   EXPECT_EQ(json["job"]["ranks"], 4);
 }
@@ -110,8 +103,7 @@ TEST_F(Inspect, DrawsAPicture) {
 }
 
 TEST_F(Inspect, ReplayMeetsTheRecordingAndSlowerKernelsTakeLonger) {
-  const Json json = parse_json(
-      succeed(place, "inspect traces/samples/training --what-if kernels=0.5 --json").out);
+  const Json json = json_of(place, "inspect traces/samples/training --what-if kernels=0.5 --json");
   EXPECT_LT(json["replay"]["mean_error"], 0.001);
   ASSERT_EQ(json["what_if"].size(), 1U);
   EXPECT_EQ(json["what_if"][0]["what_if"], "kernels=0.5");
@@ -121,19 +113,26 @@ TEST_F(Inspect, ReplayMeetsTheRecordingAndSlowerKernelsTakeLonger) {
   }
 }
 
+/// An event of process 0 on stream 7.
+Json event_of(const char* kind, const char* name, int ts, int length, int correlation) {
+  return {{"ph", "X"},     {"cat", kind},
+          {"name", name},  {"pid", 0},
+          {"tid", 7},      {"ts", ts},
+          {"dur", length}, {"args", {{"device", 0}, {"stream", 7}, {"correlation", correlation}}}};
+}
+
+void write_trace(const Workplace& place, const std::string& name, const Json& events) {
+  place.write(name, Json{{"schemaVersion", 1}, {"traceEvents", events}}.dump());
+}
+
 // Ten launches a millisecond apart, all of whose kernels the file puts at one instant.
 TEST_F(Inspect, AReplayThatDoesNotMeetTheRecordingIsNotTrusted) {
   Json events = Json::array();
-  const auto event = [&](const char* kind, int tid, int at, int length, int number) {
-    events.push_back({{"ph", "X"}, {"cat", kind}, {"name", "cudaLaunchKernel"}, {"pid", 0},
-                      {"tid", tid}, {"ts", at}, {"dur", length},
-                      {"args", {{"device", 0}, {"stream", 7}, {"correlation", number}}}});
-  };
   for (int i = 1; i <= 10; ++i) {
-    event("cuda_runtime", 1, 100, 5, i);
-    event("kernel", 7, 100, 50, i);
+    events.push_back(event_of("cuda_runtime", "cudaLaunchKernel", 100, 5, i));
+    events.push_back(event_of("kernel", "work", 100, 50, i));
   }
-  place.write("equal.json", Json{{"schemaVersion", 1}, {"traceEvents", events}}.dump());
+  write_trace(place, "equal.json", events);
   const Outcome text = place.bubblesim("inspect equal.json --replay");
   EXPECT_EQ(text.code, 1) << text.out << text.err;
   EXPECT_THAT(text.out, ContainsRegex("worst rank [0-9.]+ %.* !\n! the replay does not meet"));
@@ -144,49 +143,36 @@ TEST_F(Inspect, AReplayThatDoesNotMeetTheRecordingIsNotTrusted) {
 
 // A call of 3 s at half the speed takes 6, of which a step holds 4.29.
 TEST_F(Inspect, AWhatIfThatIsNotDoneWholeSaysSo) {
-  const auto event = [](const char* kind, const char* name, int ts, int length, int number) {
-    return Json{{"ph", "X"}, {"cat", kind}, {"name", name}, {"pid", 0}, {"tid", 7},
-                {"ts", ts}, {"dur", length},
-                {"args", {{"device", 0}, {"stream", 7}, {"correlation", number}}}};
-  };
-  const Json events = {event("user_annotation", "ProfilerStep#1", 50, 3'000'300, 0),
-                       event("cuda_runtime", "cudaLaunchKernel", 100, 5, 1),
-                       event("kernel", "work", 110, 50, 1),
-                       event("cuda_runtime", "cudaFree", 200, 3'000'000, 2)};
-  place.write("slow.json", Json{{"schemaVersion", 1}, {"traceEvents", events}}.dump());
+  write_trace(place, "slow.json",
+              {event_of("user_annotation", "ProfilerStep#1", 50, 3'000'300, 0),
+               event_of("cuda_runtime", "cudaLaunchKernel", 100, 5, 1),
+               event_of("kernel", "work", 110, 50, 1),
+               event_of("cuda_runtime", "cudaFree", 200, 3'000'000, 2)});
   const std::string text =
       succeed(place, "inspect slow.json --what-if host=0.5 --what-if host=2").out;
   EXPECT_THAT(text, ContainsRegex("what if host=0.5:.*\n.*\n.* !\n! changed less than asked"));
   EXPECT_THAT(text, Not(ContainsRegex("what if host=2:.*\n.*\n.* !\n")));
-  const Json json = parse_json(
-      succeed(place, "inspect slow.json --what-if host=0.5 --what-if host=2 --json").out);
+  const Json json = json_of(place, "inspect slow.json --what-if host=0.5 --what-if host=2 --json");
   EXPECT_EQ(json["what_if"][0]["spans_clamped"], 1);
   EXPECT_EQ(json["what_if"][1]["spans_clamped"], 0);
 }
 
 TEST_F(Inspect, AReplayOfOperationsWithoutLaunchesIsNotCalledACheck) {
-  const auto kernel = [](int correlation, int ts) {
-    return Json{{"ph", "X"}, {"cat", "kernel"}, {"name", "work"}, {"pid", 0}, {"tid", 7},
-                {"ts", ts}, {"dur", 50},
-                {"args", {{"device", 0}, {"stream", 7}, {"correlation", correlation}}}};
-  };
-  const Json trace = {{"schemaVersion", 1}, {"traceEvents", {kernel(1, 100), kernel(2, 200)}}};
-  place.write("kernels.json", trace.dump());
+  write_trace(place, "kernels.json",
+              {event_of("kernel", "work", 100, 50, 1), event_of("kernel", "work", 200, 50, 2)});
   EXPECT_THAT(succeed(place, "inspect kernels.json --replay").out,
               HasSubstr("mean error 0.000 %, worst rank 0.000 %; not a check: 100 % of operations "
                         "have no launch call, and start when they were recorded"));
-  const Json json = parse_json(succeed(place, "inspect kernels.json --replay --json").out);
+  const Json json = json_of(place, "inspect kernels.json --replay --json");
   EXPECT_EQ(json["replay"]["ops_without_launch"], 2);
   EXPECT_THAT(json["replay"].value("doubt", ""), HasSubstr("not a check"));
-  const Json whole =
-      parse_json(succeed(place, "inspect traces/samples/training --replay --json").out);
+  const Json whole = json_of(place, "inspect traces/samples/training --replay --json");
   EXPECT_TRUE(whole["replay"]["doubt"].is_null());
 }
 
 TEST_F(Inspect, says_what_the_iteration_time_depends_on) {
-  const Json whole = parse_json(succeed(place, "inspect traces/samples/training --json").out);
-  const Json alone =
-      parse_json(succeed(place, "inspect traces/samples/training --sensitivities --json").out);
+  const Json whole = json_of(place, "inspect traces/samples/training --json");
+  const Json alone = json_of(place, "inspect traces/samples/training --sensitivities --json");
   EXPECT_EQ(alone["sensitivities"], whole["job"]["sensitivities"]);
   double sum = 0;
   for (const char* what : {"kernels", "copies", "link", "host"}) {
@@ -208,7 +194,7 @@ TEST(Export, WritesAChromeTraceWhoseSlicesNest) {
 }
 
 TEST_F(Lists, OfPoliciesAndDevicesAreJsonWithTheNamesOfTheText) {
-  const Json policies = parse_json(succeed(place, "policies --json").out);
+  const Json policies = json_of(place, "policies --json");
   const std::string policy_text = succeed(place, "policies").out;
   ASSERT_GE(policies.size(), 6U);
   for (const Json& policy : policies) {
@@ -218,7 +204,7 @@ TEST_F(Lists, OfPoliciesAndDevicesAreJsonWithTheNamesOfTheText) {
       EXPECT_THAT(parameter.value("source", ""), testing::Not(IsEmpty())) << parameter;
     }
   }
-  const Json devices = parse_json(succeed(place, "devices --json").out);
+  const Json devices = json_of(place, "devices --json");
   const std::string device_text = succeed(place, "devices").out;
   ASSERT_GE(devices.size(), 7U);
   for (const Json& device : devices) {
@@ -228,7 +214,7 @@ TEST_F(Lists, OfPoliciesAndDevicesAreJsonWithTheNamesOfTheText) {
 }
 
 TEST_F(Lists, OfOnePolicyShowOnlyThat) {
-  const Json tgs = parse_json(succeed(place, "policies tgs --json").out);
+  const Json tgs = json_of(place, "policies tgs --json");
   ASSERT_EQ(tgs.size(), 1U);
   EXPECT_EQ(tgs[0].value("name", ""), "tgs");
 }

@@ -68,8 +68,8 @@ TEST_F(Synth, JsonRatesFollowFromTheIteration) {
 TEST_F(Synth, ItsTraceIsOneThatInspectAndReplayRead) {
   const Json json = synth_json(place, std::string(kDdp) + "--fold nothing -o t/job.btr");
   EXPECT_EQ(json["simulated_ranks"], 4);
-  EXPECT_EQ(parse_json(succeed(place, "inspect t/job.btr --json").out)["job"]["ranks"], 4);
-  const Json replay = parse_json(succeed(place, "inspect t/job.btr --replay --json").out);
+  EXPECT_EQ(json_of(place, "inspect t/job.btr --json")["job"]["ranks"], 4);
+  const Json replay = json_of(place, "inspect t/job.btr --replay --json");
   EXPECT_LT(replay["replay"]["worst_error"], 0.001);
 }
 
@@ -120,7 +120,7 @@ TEST_F(Lists, OfModelsPlansAndClustersHoldWhatSynthTakes) {
                                  {"clusters", "a100-40gb-4"}}) {
     EXPECT_THAT(succeed(place, list).out, HasSubstr(std::string(id) + " ")) << list;
     bool found = false;
-    for (const Json& entry : parse_json(succeed(place, std::string(list) + " --json").out)) {
+    for (const Json& entry : json_of(place, std::string(list) + " --json")) {
       found = found || entry.value("id", "") == id;
     }
     EXPECT_TRUE(found) << list;
@@ -266,33 +266,6 @@ TEST_F(SynthesisedRuns, FaultsOfSlowLinksNameTheEntry) {
   expect(R"({"link": "leaf", "gpu": 0, "slowdown": 8})", "has no link of this kind");
   expect(nic + "," + nic, "/training/slow_links/1: the same link is slow already");
   expect(R"({"link": "nic", "gpu": 0, "slowdown": 0.5})", "expected");
-}
-
-void expect_run_fault(const std::string& old_text, const std::string& new_text,
-                      const testing::Matcher<const std::string&>& message) {
-  const Workplace place;
-  write_short(place, "dp-4xa100.json", "run.json");
-  std::string text = place.read("run.json");
-  const std::size_t at = text.find(old_text);
-  ASSERT_NE(at, std::string::npos) << old_text;
-  place.write("run.json", text.replace(at, old_text.size(), new_text));
-  SCOPED_TRACE(new_text);
-  expect_fault(place, "run run.json", message);
-}
-
-TEST_F(SynthesisedRuns, FaultsNameThePlaceAndTheNearest) {
-  expect_run_fault("roberta-large", "roberta-larg", HasSubstr("did you mean \"roberta-large\"?"));
-  expect_run_fault("\"synth\"", "\"trace\":\"traces/samples/training\",\"synth\"",
-                   HasSubstr("/training: found both \"trace\" and \"synth\""));
-  expect_run_fault("\"plan\":\"ddp-4\"",
-                   R"("plan":{"data":4,"global_batch":30,"micro_batch":8})",
-                   AllOf(HasSubstr("run.json: /training/synth/plan/global_batch"),
-                         HasSubstr("nearest: 32")));
-  expect_run_fault("\"plan\":\"ddp-4\"", R"("plan":{"dat":4,"global_batch":32})",
-                   AllOf(HasSubstr("/training/synth/plan/dat"),
-                         HasSubstr("did you mean \"data\"?")));
-  expect_run_fault("\"model\":\"roberta-large\"", "\"model\":\"llama2-7b\"",
-                   HasSubstr("nearest that fits"));
 }
 
 // bubblesim schedule: tables by name or from CSV, and what is refused.
