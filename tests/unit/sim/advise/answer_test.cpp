@@ -47,16 +47,36 @@ class AnswerTest : public ::testing::Test {
     write("job/rank0.json", files.front());
   }
 
-  Question question(const std::string& filler, const std::string& more = "") const {
+  /// So many kernels on all SMs, each of this length.
+  struct Kernels {
+    int count;
+    Duration length;
+  };
+
+  Question question(Kernels kernels) const {
+    std::string text = "Name,Profile,Memory_footprint,SM_usage,Duration\n";
+    for (int i = 0; i < kernels.count; ++i) {
+      text += "F,-1,0,108," + std::to_string(kernels.length.count()) + "\n";
+    }
+    write("filler.csv", text);
     Question out;
     out.file = "test";
     out.name = "generated";
     out.base = R"({"name": "generated", "device": "a100-40gb", "duration": "2s", "warmup": "500ms",
-      "training": {"trace": ")" + (folder_ / "job").string() + R"(", "memory": "8GB"},
+      "training": {"trace": ")" +
+               (folder_ / "job").string() + R"(", "memory": "8GB"},
       "fillers": [{"name": "fill", "mode": "offline", "memory": "2GB",
                    "program": {"kernel_table": ")" +
-               (folder_ / filler).string() + "\"}" + more + R"(}], "policies": ["exclusive"]})";
+               (folder_ / "filler.csv").string() + R"("}}], "policies": ["exclusive"]})";
     out.budget = 2s;
+    return out;
+  }
+
+  /// The same as a service.
+  Question online_question(Kernels kernels, double rate_per_s) const {
+    Question out = question(kernels);
+    set(out, {{"/fillers/0/mode", "online"},
+              {"/fillers/0/arrivals", {{"process", "poisson"}, {"rate_per_s", rate_per_s}}}});
     return out;
   }
 
@@ -91,13 +111,6 @@ class AnswerTest : public ::testing::Test {
     return found == std::string::npos ? 0 : std::stod(text.substr(found + before.size()));
   }
 
-  /// So many kernels on all SMs, each of this length.
-  void write_filler(const std::string& name, int kernels, Duration length) const {
-    std::string text = "Name,Profile,Memory_footprint,SM_usage,Duration\n";
-    for (int i = 0; i < kernels; ++i) text += "F,-1,0,108," + std::to_string(length.count()) + "\n";
-    write(name, text);
-  }
-
   policy::Registry registry_ = policies::builtin_policies();
   const TempFolder temp_;
   const std::filesystem::path folder_{temp_.path()};
@@ -107,8 +120,7 @@ class AnswerTest : public ::testing::Test {
 // 500 kernels of 1 ms: 0.5 s a pass, and 5 s are ten. TGS settles in 90 s, after the warm-up.
 TEST_F(AnswerTest, trials_hold_ten_passes_and_policies_that_have_settled) {
   write_job(2ms, 100us);
-  write_filler("long.csv", 500, 1ms);
-  Question asked = question("long.csv");
+  Question asked = question({500, 1ms});
   set(asked, {{"/duration", "20s"}, {"/warmup", "5s"}});
   asked.budget = 100ms;
   asked.system.policies = {"exclusive", "mps", "tgs"};
@@ -131,8 +143,7 @@ TEST_F(AnswerTest, trials_hold_ten_passes_and_policies_that_have_settled) {
 // A day of simulated time takes minutes; the stop comes after 0.2 s of it.
 TEST_F(AnswerTest, ends_in_the_middle_of_a_run_when_it_is_stopped) {
   write_job(2ms, 100us);
-  write_filler("short.csv", 5, 1ms);
-  Question asked = question("short.csv");
+  Question asked = question({5, 1ms});
   set(asked, {{"/duration", "86400s"}, {"/warmup", "5s"}});
   std::atomic<bool> stop{false};
   std::thread stopper([&stop] {
@@ -155,13 +166,11 @@ TEST_F(AnswerTest, ends_in_the_middle_of_a_run_when_it_is_stopped) {
 // 111 ms, where one such four ends: 4 / 0.0556 = 72.
 TEST_F(AnswerTest, what_a_language_model_serves_alone_is_no_matter_of_the_length_of_runs) {
   write_job(2ms, 100us);
-  Question asked = question("");
+  Question asked = online_question({1, 1ms}, 1000);
   set(asked, {{"/duration", "1s"},
               {"/fillers/0/program", Json::parse(R"({"model": "llama-68m", "decode": "graph",
                    "engine": {"max_model_len": 1024, "max_num_seqs": 4, "kv_blocks": 600},
-                   "requests": {"prompt_tokens": 16, "output_tokens": 300}})")},
-              {"/fillers/0/mode", "online"},
-              {"/fillers/0/arrivals", {{"process", "poisson"}, {"rate_per_s", 1000}}}});
+                   "requests": {"prompt_tokens": 16, "output_tokens": 300}})")}});
   asked.load = Load::kAsGiven;
   EXPECT_NEAR(served_alone(asked), 55.2, 0.02 * 55.2);
 }
@@ -170,11 +179,9 @@ TEST_F(AnswerTest, what_a_language_model_serves_alone_is_no_matter_of_the_length
 // to 222 ms, where two passes end: 2 / 0.167 = 12.
 TEST_F(AnswerTest, what_whole_passes_serve_alone_is_no_matter_of_the_length_of_runs) {
   write_job(2ms, 100us);
-  write_filler("long.csv", 2, 50ms);
   for (const char* length : {"2s", "20s"}) {
-    Question asked =
-        question("long.csv", R"(, "arrivals": {"process": "poisson", "rate_per_s": 1000})");
-    set(asked, {{"/duration", length}, {"/fillers/0/mode", "online"}});
+    Question asked = online_question({2, 50ms}, 1000);
+    set(asked, {{"/duration", length}});
     asked.load = Load::kAsGiven;
     EXPECT_NEAR(served_alone(asked), 10, 0.01 * 10);
   }
@@ -183,8 +190,7 @@ TEST_F(AnswerTest, what_whole_passes_serve_alone_is_no_matter_of_the_length_of_r
 // A pass of 4 s in a run of 2 s: nothing that could be gained would be seen.
 TEST_F(AnswerTest, a_filler_that_no_run_is_long_enough_for_is_told_at_once) {
   write_job(2ms, 100us);
-  write_filler("long.csv", 1, 4s);
-  EXPECT_THAT(fault_of(question("long.csv")),
+  EXPECT_THAT(fault_of(question({1, 4s})),
               HasSubstr("/duration: filler fill completes no request in 1.5s with a GPU of its "
                         "own; expected a longer run, or shorter requests"));
 }
@@ -193,8 +199,7 @@ TEST_F(AnswerTest, a_filler_that_no_run_is_long_enough_for_is_told_at_once) {
 // and a filler of short kernels can have nearly all of it.
 TEST_F(AnswerTest, idle_time_of_a_job_is_the_bound_and_a_system_comes_near_it) {
   write_job(12ms, 100us);
-  write_filler("short.csv", 20, 20us);
-  const auto advice = must(ask(question("short.csv")));
+  const auto advice = must(ask(question({20, 20us})));
   const Duration iteration = bubblesim::testing::steady_iteration(testing_job_);
   EXPECT_NEAR(to_seconds(advice.alone.iteration), to_seconds(iteration), 1e-6);
   double causes = 0;
@@ -214,8 +219,7 @@ TEST_F(AnswerTest, idle_time_of_a_job_is_the_bound_and_a_system_comes_near_it) {
 // The GPU is never idle: who fills time only, be it known or waited for, gains nothing.
 TEST_F(AnswerTest, a_job_without_bubbles_has_nothing_to_give) {
   write_job(0ms, 400us);
-  write_filler("short.csv", 20, 200us);
-  Question strict = question("short.csv");
+  Question strict = question({20, 200us});
   strict.limits.keep = 0.995;
   strict.system.policies = {"time_slicing", "tgs", "pipefill", "freeride", "gpreempt"};
   const auto advice = must(ask(strict));
@@ -226,14 +230,13 @@ TEST_F(AnswerTest, a_job_without_bubbles_has_nothing_to_give) {
 // Of two policies that are to be tried, the other one runs.
 TEST_F(AnswerTest, a_policy_that_always_throws_is_a_fault_as_of_a_run) {
   write_job(12ms, 100us);
-  write_filler("short.csv", 20, 20us);
   policy::PolicySpec broken;
   broken.name = "broken";
   broken.make = [](const policy::ParameterSet&) -> std::unique_ptr<policy::Policy> {
     throw std::runtime_error("cannot be made today");
   };
   registry_.add(broken);
-  Question two = question("short.csv");
+  Question two = question({20, 20us});
   two.system.policies = {"mps", "broken"};
   EXPECT_EQ(fault_of(two), "policy broken: threw an exception: cannot be made today\n");
 }
@@ -242,8 +245,7 @@ TEST_F(AnswerTest, a_policy_that_always_throws_is_a_fault_as_of_a_run) {
 // how long a bubble is keeps 0.99 and fills the 12 ms.
 TEST_F(AnswerTest, long_kernels_are_for_policies_that_know_the_bubble) {
   write_job(12ms, 100us);
-  write_filler("long.csv", 1, 3ms);
-  Question strict = question("long.csv");
+  Question strict = question({1, 3ms});
   strict.limits.keep = 0.99;
   strict.system.policies = {"mps", "time_slicing", "stream_priority", "pipefill", "freeride"};
   const auto advice = must(ask(strict));
@@ -255,8 +257,7 @@ TEST_F(AnswerTest, long_kernels_are_for_policies_that_know_the_bubble) {
 
 TEST_F(AnswerTest, is_the_same_on_any_number_of_threads_and_from_a_store) {
   write_job(6ms, 100us);
-  write_filler("short.csv", 20, 50us);
-  const Question one = question("short.csv");
+  const Question one = question({20, 50us});
   const std::string stored = (folder_ / "store.db").string();
   auto store = must(store::open_store(stored, store::StoreAccess::kWrite));
   const auto first = ask(one, 1, store.get());
@@ -273,8 +274,7 @@ TEST_F(AnswerTest, is_the_same_on_any_number_of_threads_and_from_a_store) {
 
 TEST_F(AnswerTest, a_filler_that_fits_nowhere_is_told_at_once) {
   write_job(6ms, 100us);
-  write_filler("short.csv", 20, 50us);
-  Question large = question("short.csv");
+  Question large = question({20, 50us});
   set(large, {{"/fillers/0/memory", "36GB"}});
   EXPECT_THAT(fault_of(large), HasSubstr("/fillers/0/memory: filler fill needs 36.0 GB, "
                                          "and no GPU has more than 34.5 GB free"));
@@ -284,26 +284,21 @@ TEST_F(AnswerTest, a_filler_that_fits_nowhere_is_told_at_once) {
 
 TEST_F(AnswerTest, a_latency_that_the_service_alone_does_not_keep_is_told_at_once) {
   write_job(6ms, 100us);
-  write_filler("service.csv", 20, 500us);
-  Question fast =
-      question("service.csv", R"(, "arrivals": {"process": "poisson", "rate_per_s": 1})");
-  set(fast, {{"/fillers/0/mode", "online"}});
+  Question fast = online_question({20, 500us}, 1);
   fast.limits.p95 = 5ms;
   EXPECT_THAT(fault_of(fast), HasSubstr("expected at least that"));
 }
 
 TEST_F(AnswerTest, limits_on_tokens_need_a_language_model_server) {
   write_job(6ms, 100us);
-  write_filler("short.csv", 20, 50us);
-  Question one = question("short.csv");
+  Question one = question({20, 50us});
   one.limits.slo.ttft = 500ms;
   EXPECT_THAT(fault_of(one), HasSubstr("no filler is a language-model server"));
 }
 
 TEST_F(AnswerTest, axes_that_the_base_cannot_have_are_faults) {
   write_job(6ms, 100us);
-  write_filler("short.csv", 20, 50us);
-  Question one = question("short.csv");
+  Question one = question({20, 50us});
   one.axes = {{"/fillers/7/memory", {"\"1GB\""}}, {"/training/jitter_cv", {"-1"}}};
   const auto advice = error_of(ask(one));
   EXPECT_EQ(advice.size(), 2U) << text_of(advice);
@@ -312,8 +307,7 @@ TEST_F(AnswerTest, axes_that_the_base_cannot_have_are_faults) {
 // Trials set "/fillers/0/memory" first, and "/fillers/fill/memory" is the same place.
 TEST_F(AnswerTest, axes_that_overwrite_each_other_are_faults) {
   write_job(12ms, 100us);
-  write_filler("short.csv", 20, 20us);
-  Question one = question("short.csv");
+  Question one = question({20, 20us});
   one.axes = {{"/fillers/fill/memory", {"\"1GB\""}}, {"/fillers/0/memory", {"\"3GB\""}}};
   EXPECT_THAT(fault_of(one),
               HasSubstr("/axes: found the axis of \"/fillers/fill/memory\" after the axis of "
@@ -323,10 +317,7 @@ TEST_F(AnswerTest, axes_that_overwrite_each_other_are_faults) {
 // A load that keeps the limit, under seeds that the search has not seen.
 TEST_F(AnswerTest, a_service_keeps_its_latency_under_other_seeds_as_often_as_stated) {
   write_job(12ms, 100us);
-  write_filler("service.csv", 10, 50us);
-  Question online =
-      question("service.csv", R"(, "arrivals": {"process": "poisson", "rate_per_s": 1})");
-  set(online, {{"/fillers/0/mode", "online"}});
+  Question online = online_question({10, 50us}, 1);
   online.limits = {0.95, 15ms};
   online.system.policies = {"mps", "stream_priority"};
   const auto advice = must(ask(online));

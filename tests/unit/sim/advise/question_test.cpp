@@ -125,11 +125,13 @@ TrialResult result(double kept, double gain) {
   return one;
 }
 
-TEST(is_better, puts_limits_before_gain) {
+TEST(is_better, puts_limits_before_gain_and_what_is_kept_of_training_after_it) {
   const Limits limits{0.98, {}};
   EXPECT_TRUE(is_better(result(0.98, 0.1), result(0.97, 0.9), limits));
   EXPECT_FALSE(is_better(result(0.97, 0.9), result(0.98, 0.1), limits));
   EXPECT_TRUE(is_better(result(0.99, 0.2), result(1, 0.1), limits));
+  EXPECT_TRUE(is_better(result(0.99, 0.5), result(0.95, 0.5), {0.9, {}}));
+  EXPECT_FALSE(is_better(result(0.95, 0.5), result(0.99, 0.5), {0.9, {}}));
 }
 
 TEST(violation, counts_every_latency_that_is_limited) {
@@ -140,12 +142,6 @@ TEST(violation, counts_every_latency_that_is_limited) {
   EXPECT_DOUBLE_EQ(violation(one, {0.9, 60ms, {600ms, 50ms}}), 0.5);
   EXPECT_DOUBLE_EQ(violation(one, {0.9, {}, {600ms, 20ms}}), 1.5);
   EXPECT_DOUBLE_EQ(violation(one, {0.9, {}}), 0);
-}
-
-TEST(is_better, takes_what_keeps_more_of_training_among_equal_gains) {
-  const Limits limits{0.9, {}};
-  EXPECT_TRUE(is_better(result(0.99, 0.5), result(0.95, 0.5), limits));
-  EXPECT_FALSE(is_better(result(0.95, 0.5), result(0.99, 0.5), limits));
 }
 
 TEST(is_better, is_a_strict_order) {

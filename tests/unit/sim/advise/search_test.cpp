@@ -39,6 +39,13 @@ Formula constant(double gain, double kept) {
   return [=](const ParameterSet&, double, const Trial&) { return gain_and_kept(gain, kept); };
 }
 
+/// In trials longer than so much it keeps something else.
+Formula by_length(double gain, double kept, Duration length, double kept_then) {
+  return [=](const ParameterSet&, double, const Trial& trial) {
+    return gain_and_kept(gain, trial.length > length ? kept_then : kept);
+  };
+}
+
 struct Landscape {
   struct Constant {
     std::string name;
@@ -191,9 +198,7 @@ TEST(search, recommends_what_holds_under_other_seeds) {
 // What no seed changes is simulated for longer: after 12 s the greedy one loses 3 % of training.
 TEST(search, confirms_what_is_not_random_in_longer_windows) {
   Landscape land({{"steady", 0.4, 0.99}});
-  land.add("greedy", [](const ParameterSet&, double, const Trial& trial) {
-    return gain_and_kept(0.6, trial.length > 12s ? 0.96 : 0.99);
-  });
+  land.add("greedy", by_length(0.6, 0.99, 12s, 0.96));
   const auto found = land.search(options_of({0.98, {}}));
   ASSERT_EQ(best(found), "steady");
   EXPECT_FALSE(found->confirmed.random);
@@ -206,9 +211,7 @@ TEST(search, confirms_what_is_not_random_in_longer_windows) {
 // The budget allows trials of 2.7 s, in which the early one keeps 0.99; in 10 s it keeps 0.96.
 TEST(search, recommends_what_holds_at_the_length_that_was_asked_for) {
   Landscape land({{"alone", 0, 1}, {"steady", 0.4, 0.99}});
-  land.add("early", [](const ParameterSet&, double, const Trial& trial) {
-    return gain_and_kept(0.6, trial.length > 9s ? 0.96 : 0.99);
-  });
+  land.add("early", by_length(0.6, 0.99, 9s, 0.96));
   const auto found = land.search(options_of({0.98, {}}, 20));
   ASSERT_EQ(best(found), "steady");
   EXPECT_EQ(found->best->length, 10s);
@@ -264,9 +267,7 @@ TEST(search, confirms_at_the_length_that_the_budget_affords) {
 // A looser limit is not told of what keeps it in short trials only.
 TEST(search, confirms_what_a_looser_limit_would_gain) {
   Landscape land({{"steady", 0.4, 0.99}});
-  land.add("early", [](const ParameterSet&, double, const Trial& trial) {
-    return gain_and_kept(0.6, trial.length > 9s ? 0.90 : 0.97);
-  });
+  land.add("early", by_length(0.6, 0.97, 9s, 0.90));
   const auto found = land.search(options_of({0.98, {}}, 20));
   ASSERT_TRUE(found && found->best);
   EXPECT_TRUE(found->looser.empty());
@@ -275,9 +276,7 @@ TEST(search, confirms_what_a_looser_limit_would_gain) {
 // In trials of a third the bold one breaks the limit; at full length it is the best.
 TEST(search, takes_what_is_found_to_be_better_later) {
   Landscape land({{"alone", 0, 1}, {"steady", 0.4, 0.99}});
-  land.add("bold", [](const ParameterSet&, double, const Trial& trial) {
-    return gain_and_kept(0.6, trial.length > 9s ? 0.99 : 0.96);
-  });
+  land.add("bold", by_length(0.6, 0.96, 9s, 0.99));
   const auto found = land.search(options_of({0.98, {}}, 20));
   ASSERT_EQ(best(found), "bold");
 }
