@@ -84,14 +84,6 @@ TEST_F(WavesTest, HeldBlocksNeverEnd) {
   EXPECT_EQ(waves.until_last_end(), Ns::max());
 }
 
-TEST_F(WavesTest, ATimelessKernelEndsAtOnce) {
-  waves.start(Ns{0}, 1'000'000, 8);
-  waves.place(8);
-  EXPECT_EQ(waves.until_last_end(), Ns{0});
-  waves.pass(Ns{0}, Refill::kNone);
-  EXPECT_TRUE(waves.finished());
-}
-
 TEST_F(WavesTest, StayExactForAMillionWaves) {
   waves.start(Ns{7'000'000'001}, 8'000'000, 8);
   waves.place(8);

@@ -46,8 +46,9 @@ class ComparePolicies : public testing::Test {
     record.run.seed = seed;
     set_cell(record, 0, "latency_p95_ms", exclusive);
     set_cell(record, 1, "latency_p95_ms", mps);
-    ASSERT_TRUE(store_->add({&record, 1}));
+    add(record);
   }
+  void add(const RunRecord& record) { ASSERT_TRUE(store_->add({&record, 1})); }
   [[nodiscard]] Comparison compare(CompareOptions options = {}) {
     if (options.metrics.empty()) options.metrics = {"latency_p95_ms"};
     return must(compare_policies(*store_, options));
@@ -117,7 +118,7 @@ TEST_F(ComparePolicies, WhatHasNoPartnerIsCountedAndNotCompared) {
   RunRecord alone = sample_record(2);
   alone.rows.erase(alone.rows.begin());  // mps only
   alone.run.seed = 9;
-  ASSERT_TRUE(store_->add({&alone, 1}));
+  add(alone);
   const Comparison result = compare();
   ASSERT_EQ(result.lines.size(), 1U);
   EXPECT_EQ(result.lines[0].pairs, 1U);
@@ -132,7 +133,7 @@ TEST_F(ComparePolicies, AMetricOfTheRunCountsOnceWhateverTheFillers) {
     second.cells[column_place("filler")] = std::string("bert");
     record.rows.push_back(second);
   }
-  ASSERT_TRUE(store_->add({&record, 1}));
+  add(record);
   EXPECT_EQ(compare(of_metrics({"training_normalised_fraction"})).lines.size(), 1U);
   EXPECT_EQ(compare(of_metrics({"filler_normalised_fraction"})).lines.size(), 2U);
 }
@@ -143,7 +144,7 @@ TEST_F(ComparePolicies, ParametersTellPoliciesOfOneNameApart) {
     const std::string share = i == 0 ? "25" : "50";
     record.run.settings = {{"/policies/1/parameters/share", share}};
     set_cell(record, 1, "policy_parameters", "mode=fair;share=" + share);
-    ASSERT_TRUE(store_->add({&record, 1}));
+    add(record);
   }
   const Comparison result = compare();
   ASSERT_EQ(result.lines.size(), 2U);
@@ -153,28 +154,26 @@ TEST_F(ComparePolicies, ParametersTellPoliciesOfOneNameApart) {
   EXPECT_EQ(compare(against("mps(share=50)")).baseline, "mps(share=50)");
 }
 
-TEST_F(ComparePolicies, LowerBoundsAreCounted) {
+TEST_F(ComparePolicies, LowerBoundsAndLatenciesOfOverloadedFillersAreCounted) {
   RunRecord record = sample_record(1);
   set_cell(record, 1, "latency_lower_bound_from", std::string("p90"));
-  ASSERT_TRUE(store_->add({&record, 1}));
-  EXPECT_EQ(compare(of_metrics({"latency_p95_ms"})).lines[0].lower_bounds, 1U);
-  EXPECT_EQ(compare(of_metrics({"latency_p50_ms"})).lines[0].lower_bounds, 0U);
+  set_cell(record, 1, "overloaded", std::int64_t{1});
+  add(record);
+  const auto line_of = [this](const char* metric) {
+    return compare(of_metrics({metric})).lines[0];
+  };
+  EXPECT_EQ(line_of("latency_p95_ms").lower_bounds, 1U);
+  EXPECT_EQ(line_of("latency_p50_ms").lower_bounds, 0U);
+  EXPECT_EQ(line_of("latency_p50_ms").overloaded, 1U);
+  EXPECT_EQ(line_of("filler_requests_per_s").overloaded, 0U);
 }
 
 TEST_F(ComparePolicies, WhatInputsHaveLostIsThatOfBothRuns) {
   RunRecord record = sample_record(1);
   set_cell(record, 0, "losses", std::string("a"));
   set_cell(record, 1, "losses", std::string("b"));
-  ASSERT_TRUE(store_->add({&record, 1}));
+  add(record);
   EXPECT_THAT(compare().lines[0].losses, testing::ElementsAre("a", "b"));
-}
-
-TEST_F(ComparePolicies, LatenciesOfOverloadedFillersAreCounted) {
-  RunRecord record = sample_record(1);
-  set_cell(record, 1, "overloaded", std::int64_t{1});
-  ASSERT_TRUE(store_->add({&record, 1}));
-  EXPECT_EQ(compare(of_metrics({"latency_p50_ms"})).lines[0].overloaded, 1U);
-  EXPECT_EQ(compare(of_metrics({"filler_requests_per_s"})).lines[0].overloaded, 0U);
 }
 
 TEST_F(ComparePolicies, UnknownMetricsPoliciesAndConfidencesAreNamed) {

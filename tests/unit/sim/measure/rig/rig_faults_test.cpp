@@ -22,6 +22,7 @@ namespace bubblesim::capture {
 namespace {
 
 namespace fs = std::filesystem;
+namespace plans = ::bubblesim::capture::testing;
 using std::chrono::milliseconds, std::chrono::seconds;
 using ::testing::HasSubstr;
 
@@ -73,16 +74,15 @@ hardware::GpuSpec small_gpu() {
 
 /// A kernel of 1 ms, then a wait for it: an iteration, or a pass.
 JobPlan millisecond_job(std::uint32_t client) {
-  JobPlan plan = ::bubblesim::capture::testing::empty_plan(1);
+  JobPlan plan = plans::empty_plan(1);
   plan.name = client == 0 ? "training" : "filler";
   plan.client = ClientId{client};
   plan.role = client == 0 ? policy::Role::kTraining : policy::Role::kOffline;
-  const std::uint32_t op = ::bubblesim::capture::testing::add_kernel(plan, 0, milliseconds(1));
-  plan.program.threads = {{"main",
-                   {::bubblesim::capture::testing::step(program::StepKind::kIteration),
-                    ::bubblesim::capture::testing::launch({}, {}, op),
-                    ::bubblesim::capture::testing::step(program::StepKind::kWaitDevice),
-                    ::bubblesim::capture::testing::step(program::StepKind::kEnd)}}};
+  const std::uint32_t op = plans::add_kernel(plan, 0, milliseconds(1));
+  plan.program.threads = {
+      {"main",
+       {plans::step(program::StepKind::kIteration), plans::launch({}, {}, op),
+        plans::step(program::StepKind::kWaitDevice), plans::step(program::StepKind::kEnd)}}};
   plan.loop.reset();
   plan.serve.reset();
   if (client == 0) {
@@ -117,6 +117,12 @@ class RigFaults : public ::testing::Test {
     }
   }
   ~RigFaults() override { fs::remove_all(place_.folder); }
+
+  /// At 20 ms.
+  void then(std::function<void(policy::Actions&)> act) {
+    policy_.at = milliseconds(20);
+    policy_.act = std::move(act);
+  }
 
   Result<RigResult> run() {
     return run_rig(place_, setup_, {}, std::vector<policy::ClientSharing>(2));
@@ -164,8 +170,7 @@ TEST_F(RigFaults, AFillerThatHasServedItsRequestsHasNotDied) {
 }
 
 TEST_F(RigFaults, AFillerThatIsKilledIsGoneAndTrainingGoesOn) {
-  policy_.at = milliseconds(20);
-  policy_.act = [](policy::Actions&) { ::kill(worker_of("job1"), SIGKILL); };
+  then([](policy::Actions&) { ::kill(worker_of("job1"), SIGKILL); });
   const auto result = must(run());
   ASSERT_TRUE(result.jobs[0].record);
   EXPECT_EQ(result.jobs[0].record->iterations.size(), 50u);
@@ -178,11 +183,10 @@ TEST_F(RigFaults, AFillerThatIsKilledIsGoneAndTrainingGoesOn) {
 
 TEST_F(RigFaults, AHeldFillerThatIsKilledIsGoneToo) {
   policy_.holds = true;
-  policy_.at = milliseconds(20);
-  policy_.act = [](policy::Actions& actions) {
+  then([](policy::Actions& actions) {
     EXPECT_EQ(actions.held(ClientId{1}), 1u);
     ::kill(worker_of("job1"), SIGKILL);
-  };
+  });
   const auto result = must(run());
   EXPECT_EQ(result.jobs[0].record->iterations.back(), milliseconds(50));
   EXPECT_EQ(result.jobs[1].end, "killed by signal 9");
@@ -191,8 +195,7 @@ TEST_F(RigFaults, AHeldFillerThatIsKilledIsGoneToo) {
 }
 
 TEST_F(RigFaults, TrainingThatIsKilledEndsTheRunAndLeavesTheFillersRecord) {
-  policy_.at = milliseconds(20);
-  policy_.act = [](policy::Actions&) { ::kill(worker_of("job0"), SIGKILL); };
+  then([](policy::Actions&) { ::kill(worker_of("job0"), SIGKILL); });
   const auto result = must(run());
   EXPECT_FALSE(result.jobs[0].record);
   ASSERT_TRUE(result.jobs[1].record);
@@ -201,8 +204,7 @@ TEST_F(RigFaults, TrainingThatIsKilledEndsTheRunAndLeavesTheFillersRecord) {
 
 TEST_F(RigFaults, AWorkerThatIsStuckIsKilled) {
   setup_.patience = seconds(2);  // of the machine's time
-  policy_.at = milliseconds(20);
-  policy_.act = [](policy::Actions&) { ::kill(worker_of("job1"), SIGSTOP); };
+  then([](policy::Actions&) { ::kill(worker_of("job1"), SIGSTOP); });
   const auto result = must(run());
   // Time has stood still for training too, which is not its fault.
   ASSERT_TRUE(result.jobs[0].record) << result.jobs[0].end;
@@ -212,8 +214,7 @@ TEST_F(RigFaults, AWorkerThatIsStuckIsKilled) {
 
 TEST_F(RigFaults, WorkersEndWhenTheRigIsKilled) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // they become this process's
-  policy_.at = milliseconds(20);
-  policy_.act = [](policy::Actions&) { ::kill(::getpid(), SIGKILL); };
+  then([](policy::Actions&) { ::kill(::getpid(), SIGKILL); });
   const pid_t rig = ::fork();
   if (rig == 0) {
     (void)run();
@@ -233,8 +234,7 @@ TEST_F(RigFaults, WorkersEndWhenTheRigIsKilled) {
 }
 
 TEST_F(RigFaults, AnIllegalDecisionIsTheFaultOfTheRun) {
-  policy_.at = milliseconds(20);
-  policy_.act = [](policy::Actions& actions) { actions.release(ClientId{1}); };
+  then([](policy::Actions& actions) { actions.release(ClientId{1}); });
   EXPECT_THAT(error_of(run()).text(), HasSubstr("policy script: illegal decision at 20ms"));
 }
 
@@ -242,8 +242,7 @@ TEST_F(RigFaults, AStopFromOutsideEndsTheRun) {
   static std::atomic<bool> stop;
   stop = false;
   place_.stop = &stop;
-  policy_.at = milliseconds(20);
-  policy_.act = [](policy::Actions&) { stop = true; };
+  then([](policy::Actions&) { stop = true; });
   EXPECT_EQ(error_of(run()).text(), "stopped before its end");
   EXPECT_EQ(worker_of("job0"), 0);
 }
