@@ -54,16 +54,13 @@ inline constexpr std::size_t kFewNotes = 5;
 /// The whole report without single latencies; times in whole nanoseconds. Ends with a newline.
 [[nodiscard]] std::string report_json(const RunReport& report);
 
-/// Names of the CSV columns, in order.
-[[nodiscard]] std::span<const std::string_view> csv_columns();
-/// The line of column names.
+/// The line of names of result_columns().
 [[nodiscard]] std::string csv_header();
 /// One line a policy and filler (a policy without fillers has one line with empty filler
-/// columns), in the order of csv_columns(). RFC 4180 quoting, lines end with "\n".
+/// columns), in the order of result_columns(). RFC 4180 quoting, lines end with "\n".
 [[nodiscard]] std::string csv_rows(const RunReport& report);
 
 /// The columns and lines of PolicyResult::usage: one line an interval, by policy, GPU and time.
-[[nodiscard]] std::span<const std::string_view> usage_columns();
 [[nodiscard]] std::string usage_header();
 [[nodiscard]] std::string usage_rows(const RunReport& report);
 

@@ -1,6 +1,9 @@
 // CSV: one table of columns, each a name and how its value is made. servers.csv has some of them.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <functional>
+#include <ranges>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -131,12 +134,6 @@ std::string losses_of(const CsvRow& row) {
     text += name;
   }
   return text;
-}
-
-std::optional<std::uint64_t> memory_high_water(const std::vector<GpuUse>& gpus) {
-  Bytes most;
-  for (const GpuUse& gpu : gpus) most = std::max(most, gpu.memory_high_water);
-  return most == Bytes{} ? std::nullopt : std::optional(most.value);
 }
 
 template <class Made>
@@ -297,7 +294,11 @@ const CsvColumn kCsvColumns[] = {
        const auto& gpus = r.policy.gpus;
        return gpus.empty() ? std::nullopt : std::optional(recovered_over_gpus(gpus));
      }},
-    {"memory_high_water_bytes", [](const CsvRow& r) { return memory_high_water(r.policy.gpus); }},
+    {"memory_high_water_bytes",
+     [](const CsvRow& r) {
+       const Bytes most = memory_high_water(r.policy.gpus);
+       return most == Bytes{} ? std::nullopt : std::optional(most.value);
+     }},
     {"gpu_power_mean_w", of_power<&PowerSummary::mean_w>},
     {"gpu_power_peak_w", of_power<&PowerSummary::peak_w>},
     {"gpu_clock_mean_mhz", of_power<&PowerSummary::clock_mhz>},
@@ -347,12 +348,7 @@ ResultRow result_row(const CsvRow& row, std::uint32_t policy, std::uint32_t fill
 }
 
 std::string header_of(std::span<const CsvColumn> columns) {
-  std::string line;
-  for (const CsvColumn& column : columns) {
-    if (!line.empty()) line += ',';
-    line += column.name;
-  }
-  return line + '\n';
+  return fmt::format("{}\n", fmt::join(columns | std::views::transform(&CsvColumn::name), ","));
 }
 
 void append_row(std::string& text, const CsvRow& row, std::span<const CsvColumn> columns) {
@@ -388,15 +384,6 @@ std::span<const CsvColumn> server_columns() {
 }
 
 }  // namespace
-
-std::span<const std::string_view> csv_columns() {
-  static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> all;
-    for (const CsvColumn& column : kCsvColumns) all.push_back(column.name);
-    return all;
-  }();
-  return names;
-}
 
 std::span<const ResultColumn> result_columns() {
   static const std::vector<ResultColumn> columns = [] {

@@ -11,26 +11,34 @@ Json optional_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json counters_json(const CounterSet& counters) {
+template <class Items, class Make>
+Json list_json(const Items& items, Make make) {
   Json list = Json::array();
-  for (const auto& [name, entry] : counters) {
-    list.push_back({{"name", name},
-                    {"severity", std::string(severity_name(entry.severity))},
-                    {"count", entry.count},
-                    {"help", entry.help}});
-  }
+  for (const auto& item : items) list.push_back(make(item));
   return list;
 }
 
+Json span_json(const std::optional<Duration>& span) {
+  return span ? Json(to_ns(*span)) : Json(nullptr);
+}
+
+Json counters_json(const CounterSet& counters) {
+  return list_json(counters, [](const auto& counter) -> Json {
+    const auto& [name, entry] = counter;
+    return {{"name", name},
+            {"severity", std::string(severity_name(entry.severity))},
+            {"count", entry.count},
+            {"help", entry.help}};
+  });
+}
+
 Json training_json(const TrainingResult& training) {
-  Json ranks = Json::array();
-  for (const RankIterations& rank : training.ranks) {
-    Json times = Json::array();
-    for (const Duration time : rank.times) times.push_back(to_ns(time));
-    ranks.push_back({{"rank", rank.rank},
-                     {"first_counted", rank.first_counted},
-                     {"iteration_times_ns", std::move(times)}});
-  }
+  Json ranks = list_json(training.ranks, [](const RankIterations& rank) -> Json {
+    return {
+        {"rank", rank.rank},
+        {"first_counted", rank.first_counted},
+        {"iteration_times_ns", list_json(rank.times, [](Duration time) { return to_ns(time); })}};
+  });
   return {{"iterations", training.iterations},
           {"iteration_mean_ns", to_ns(training.mean_iteration)},
           {"iteration_min_ns", to_ns(training.min_iteration)},
@@ -70,10 +78,6 @@ Json instance_json(const InstanceResult& instance) {
           {"memory_bytes", instance.memory.value}};
 }
 
-Json span_json(const std::optional<Duration>& span) {
-  return span ? Json(to_ns(*span)) : Json(nullptr);
-}
-
 Json job_json(const FillJob& job) {
   return {{"requests", job.requests},
           {"requests_completed", job.requests_completed},
@@ -87,8 +91,6 @@ Json job_json(const FillJob& job) {
 
 Json jobs_json(const std::optional<FillJobs>& jobs) {
   if (!jobs) return nullptr;
-  Json list = Json::array();
-  for (const FillJob& job : jobs->list) list.push_back(job_json(job));
   return {{"submitted", jobs->submitted},
           {"finished", jobs->finished},
           {"running", jobs->running},
@@ -98,7 +100,7 @@ Json jobs_json(const std::optional<FillJobs>& jobs) {
           {"deadlines_met", jobs->deadlines_met},
           {"deadlines_missed", jobs->deadlines_missed},
           {"deadlines_open", jobs->deadlines_open},
-          {"list", std::move(list)}};
+          {"list", list_json(jobs->list, job_json)}};
 }
 
 Json limits_json(const std::optional<ServiceLimits>& limits) {
@@ -138,10 +140,6 @@ Json server_json(const ServerResult& server) {
 }
 
 Json filler_json(const FillerResult& filler) {
-  Json instances = Json::array();
-  for (const InstanceResult& instance : filler.instances) {
-    instances.push_back(instance_json(instance));
-  }
   const bool online = filler.mode == FillerMode::kOnline;
   Json json = {{"name", filler.name},
           {"mode", filler_mode_name(filler.mode)},
@@ -160,7 +158,7 @@ Json filler_json(const FillerResult& filler) {
           {"memory_bytes", filler.memory.value},
           {"jobs", jobs_json(filler.jobs)},
           {"instances_unplaced", filler.instances_unplaced},
-          {"instances", std::move(instances)}};
+          {"instances", list_json(filler.instances, instance_json)}};
   if (filler.server) json["server"] = server_json(*filler.server);
   if (filler.energy_j) json["energy_j"] = *filler.energy_j;
   return json;
@@ -179,30 +177,24 @@ Json power_json(const PowerUse& power) {
           {"over_cap_w", power.over_cap_w}};
 }
 
+Json bubble_json(const BubbleShare& bubble) {
+  return {{"cause", bubble.cause},
+          {"time_ns", to_ns(bubble.time)},
+          {"recovered_ns", to_ns(bubble.recovered)}};
+}
+
 Json gpu_json(const GpuUse& gpu) {
-  Json bubbles = Json::array();
-  for (const BubbleShare& bubble : gpu.bubbles) {
-    bubbles.push_back({{"cause", bubble.cause}, {"time_ns", to_ns(bubble.time)},
-                       {"recovered_ns", to_ns(bubble.recovered)}});
-  }
   Json json = {{"gpu", gpu.gpu.value},
           {"busy_fraction", gpu.busy_fraction},
           {"busy_without_collectives_fraction", gpu.busy_without_collectives_fraction},
           {"training_sm_fraction", gpu.training_sm_fraction},
           {"filler_sm_fraction", gpu.filler_sm_fraction},
           {"bubble_fraction", gpu.bubble_fraction},
-          {"bubbles", std::move(bubbles)},
+          {"bubbles", list_json(gpu.bubbles, bubble_json)},
           {"recovered_fraction", gpu.recovered_fraction},
           {"memory_high_water_bytes", known_bytes(gpu.memory_high_water)}};
   if (gpu.power) json["power"] = power_json(*gpu.power);
   return json;
-}
-
-template <class T, class Make>
-Json list_json(const std::vector<T>& items, Make make) {
-  Json list = Json::array();
-  for (const T& item : items) list.push_back(make(item));
-  return list;
 }
 
 Json host_json(const HostActivity& host) {
@@ -250,10 +242,9 @@ Json precision_json(const RunPrecision& precision) {
 }
 
 Json policy_json(const PolicyResult& policy) {
-  Json parameters = Json::array();
-  for (const auto& [name, value] : policy.parameters) {
-    parameters.push_back({{"name", name}, {"value", value}});
-  }
+  Json parameters = list_json(policy.parameters, [](const auto& parameter) -> Json {
+    return {{"name", parameter.first}, {"value", parameter.second}};
+  });
   const PolicyActivity& activity = policy.activity;
   Json json = {{"policy", policy.policy},
           {"parameters", std::move(parameters)},
@@ -306,7 +297,6 @@ Json baseline_json(const Baseline& baseline) {
             {"sm_fraction", use_json(filler.use, &UseAlone::sm_fraction)},
             {"memory_high_water_bytes", memory_json(filler.use)}};
   });
-  const auto& recorded = baseline.recorded_mean_iteration;
   const std::optional<UseAlone>& training = baseline.training_use;
   Json json = {{"training_iterations_per_s", baseline.training_iterations_per_s},
           {"training_iteration_mean_ns", to_ns(baseline.training_mean_iteration)},
@@ -314,7 +304,7 @@ Json baseline_json(const Baseline& baseline) {
           {"training_sm_fraction", use_json(training, &UseAlone::sm_fraction)},
           {"training_bubble_fraction", use_json(training, &UseAlone::bubble_fraction)},
           {"training_memory_high_water_bytes", memory_json(training)},
-          {"recorded_iteration_mean_ns", recorded ? Json(to_ns(*recorded)) : Json(nullptr)},
+          {"recorded_iteration_mean_ns", span_json(baseline.recorded_mean_iteration)},
           {"replay_error_fraction", optional_json(baseline.replay_error)},
           {"iterations_recorded", baseline.iterations_recorded},
           {"iterations_used", baseline.iterations_used},

@@ -3,11 +3,9 @@
 
 #include <array>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "sim/observe/report_servers.hpp"
-#include "sim/text/text_table.hpp"
 
 namespace bubblesim::observe {
 namespace {
@@ -24,6 +22,7 @@ struct ServerColumn {
   const char* title;
   Columns shown;  ///< kFew: in every table
   std::string (*cell)(const ServerRow& row);
+  Align aligned = Align::kRight;
 };
 
 using Distribution = std::optional<LatencySummary> ServerRow::*;
@@ -53,8 +52,10 @@ constexpr Distribution kTpot = &ServerRow::tpot;
 
 // OUTPUTS.md defines them.
 constexpr std::array kServerColumns{
-    ServerColumn{"policy", Columns::kFew, [](const ServerRow& row) { return row.label; }},
-    ServerColumn{"server", Columns::kFew, [](const ServerRow& row) { return row.filler->name; }},
+    ServerColumn{"policy", Columns::kFew, [](const ServerRow& row) { return row.label; },
+                 Align::kLeft},
+    ServerColumn{"server", Columns::kFew, [](const ServerRow& row) { return row.filler->name; },
+                 Align::kLeft},
     ServerColumn{"TTFT mean", Columns::kAll, wait_cell<kTtft, &LatencySummary::mean>},
     ServerColumn{"TTFT p50 ms", Columns::kFew, wait_cell<kTtft, &LatencySummary::p50>},
     ServerColumn{"p90", Columns::kAll, wait_cell<kTtft, &LatencySummary::p90>},
@@ -105,17 +106,7 @@ std::string server_table(const RunReport& report, Columns columns) {
   for (const ServerColumn& column : kServerColumns) {
     if (columns == Columns::kAll || column.shown == Columns::kFew) chosen.push_back(&column);
   }
-  std::vector<std::string> titles;
-  for (const ServerColumn* column : chosen) titles.emplace_back(column->title);
-  std::vector<Align> aligns(titles.size(), Align::kRight);
-  aligns[0] = aligns[1] = Align::kLeft;
-  TextTable table(std::move(titles), std::move(aligns), "");
-  for (const ServerRow& row : rows) {
-    std::vector<std::string> cells;
-    for (const ServerColumn* column : chosen) cells.push_back(column->cell(row));
-    table.row(std::move(cells));
-  }
-  return table.text();
+  return rows_text(chosen, rows);
 }
 
 }  // namespace bubblesim::observe

@@ -14,7 +14,6 @@
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
 #include "sim/observe/summary.hpp"
-#include "sim/text/text_table.hpp"
 
 namespace bubblesim::observe {
 namespace {
@@ -64,8 +63,7 @@ std::string recovered_cell(const Row& row) {
 }
 
 std::string memory_cell(const Row& row) {
-  Bytes memory;
-  for (const GpuUse& gpu : row.policy->gpus) memory = std::max(memory, gpu.memory_high_water);
+  const Bytes memory = memory_high_water(row.policy->gpus);
   return memory == Bytes{} ? "-"
                            : fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9);
 }
@@ -162,22 +160,6 @@ std::vector<const Column*> columns_of(const RunReport& report, Columns columns) 
     }
   }
   return chosen;
-}
-
-std::string rows_text(const std::vector<const Column*>& columns, const std::vector<Row>& rows) {
-  std::vector<std::string> titles;
-  std::vector<Align> aligns;
-  for (const Column* column : columns) {
-    titles.emplace_back(column->title);
-    aligns.push_back(column->aligned);
-  }
-  TextTable table(std::move(titles), std::move(aligns), "");
-  for (const Row& row : rows) {
-    std::vector<std::string> cells;
-    for (const Column* column : columns) cells.push_back(column->cell(row));
-    table.row(std::move(cells));
-  }
-  return table.text();
 }
 
 std::string span_text(const std::optional<Duration>& span) {

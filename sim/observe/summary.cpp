@@ -271,10 +271,14 @@ UseAlone use_alone(const PolicyResult& alone) {
   use.sm_fraction = mean_over_gpus(gpus, &GpuUse::training_sm_fraction) +
                     mean_over_gpus(gpus, &GpuUse::filler_sm_fraction);
   use.bubble_fraction = mean_over_gpus(gpus, &GpuUse::bubble_fraction);
-  for (const GpuUse& gpu : gpus) {
-    use.memory_high_water = std::max(use.memory_high_water, gpu.memory_high_water);
-  }
+  use.memory_high_water = memory_high_water(gpus);
   return use;
+}
+
+Bytes memory_high_water(const std::vector<GpuUse>& gpus) {
+  Bytes most;
+  for (const GpuUse& gpu : gpus) most = std::max(most, gpu.memory_high_water);
+  return most;
 }
 
 double recovered_over_gpus(const std::vector<GpuUse>& gpus) {

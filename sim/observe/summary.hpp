@@ -91,6 +91,9 @@ struct PowerSummary {
 /// Use of its GPUs by the job without fillers, or by one filler without the job.
 [[nodiscard]] UseAlone use_alone(const PolicyResult& alone);
 
+/// The largest of the GPUs; 0: not known.
+[[nodiscard]] Bytes memory_high_water(const std::vector<GpuUse>& gpus);
+
 /// Recovered bubble time of all GPUs over their bubble time; 0 without bubbles.
 [[nodiscard]] double recovered_over_gpus(const std::vector<GpuUse>& gpus);
 

@@ -1,5 +1,7 @@
 #include "sim/observe/usage_series.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -29,49 +31,20 @@ void ActivityMeter::ended(Activity activity, SimTime now) {
   if (--running == 0) state_ &= ~bit_of(activity);
 }
 
-template <class Predicate>
-Duration ActivityMeter::sum(Predicate counts) const {
+Duration ActivityMeter::any_of(unsigned activities) const {
   Duration total{};
   for (unsigned bits = 0; bits < in_state_.size(); ++bits) {
-    if (counts(bits)) total += in_state_[bits];
+    if ((bits & activities) != 0) total += in_state_[bits];
   }
   return total;
 }
 
-Duration ActivityMeter::busy() const {
-  return sum([](unsigned bits) { return bits != 0; });
-}
-Duration ActivityMeter::busy_without_collectives() const {
-  return sum([](unsigned bits) { return (bits & ~kCollective) != 0; });
-}
-Duration ActivityMeter::training_busy() const {
-  return sum([](unsigned bits) { return (bits & kTraining) != 0; });
-}
-Duration ActivityMeter::filler_busy() const {
-  return sum([](unsigned bits) { return (bits & kFiller) != 0; });
-}
-Duration ActivityMeter::bubble() const {
-  return sum([](unsigned bits) { return (bits & kKernel) == 0; });
-}
-Duration ActivityMeter::collective_bubble() const {
-  return sum([](unsigned bits) { return (bits & (kKernel | kCollective)) == kCollective; });
-}
-Duration ActivityMeter::transfer_bubble() const {
-  return sum([](unsigned bits) { return (bits & kTraining) == kTransfer; });
-}
-Duration ActivityMeter::idle_bubble() const {
-  return sum([](unsigned bits) { return (bits & kTraining) == 0; });
-}
-Duration ActivityMeter::recovered() const {
-  return sum([](unsigned bits) { return (bits & (kKernel | kFiller)) == kFiller; });
-}
-Duration ActivityMeter::recovered_collective() const {
-  return sum([](unsigned bits) {
-    return (bits & (kKernel | kCollective | kFiller)) == (kCollective | kFiller);
-  });
-}
-Duration ActivityMeter::recovered_transfer() const {
-  return sum([](unsigned bits) { return bits == (kTransfer | kFiller); });
+Duration ActivityMeter::only(unsigned activities, unsigned among) const {
+  Duration total{};
+  for (unsigned bits = 0; bits < in_state_.size(); ++bits) {
+    if ((bits & among) == activities) total += in_state_[bits];
+  }
+  return total;
 }
 
 namespace {
@@ -182,16 +155,7 @@ void append_interval(std::string& line, const UsageInterval& interval, std::uint
 
 }  // namespace
 
-std::span<const std::string_view> usage_columns() { return kUsageColumns; }
-
-std::string usage_header() {
-  std::string line;
-  for (const std::string_view name : kUsageColumns) {
-    if (!line.empty()) line += ',';
-    line += name;
-  }
-  return line + '\n';
-}
+std::string usage_header() { return fmt::format("{}\n", fmt::join(kUsageColumns, ",")); }
 
 std::string usage_rows(const RunReport& report) {
   std::string text;

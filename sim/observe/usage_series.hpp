@@ -52,27 +52,35 @@ class ActivityMeter {
   void advance(SimTime now);
 
   /// Time in which any operation ran.
-  [[nodiscard]] Duration busy() const;
+  [[nodiscard]] Duration busy() const { return any_of(kTraining | kFiller); }
   /// Time in which any operation other than a training collective ran.
-  [[nodiscard]] Duration busy_without_collectives() const;
+  [[nodiscard]] Duration busy_without_collectives() const {
+    return any_of(kKernel | kTransfer | kFiller);
+  }
   /// Time in which a training operation ran, including collectives, copies and memsets.
-  [[nodiscard]] Duration training_busy() const;
+  [[nodiscard]] Duration training_busy() const { return any_of(kTraining); }
   /// Time in which an operation of a filler ran.
-  [[nodiscard]] Duration filler_busy() const;
+  [[nodiscard]] Duration filler_busy() const { return any_of(kFiller); }
   /// Time in which no computing kernel of training ran.
-  [[nodiscard]] Duration bubble() const;
+  [[nodiscard]] Duration bubble() const { return only(0, kKernel); }
   /// Bubble time while a training collective ran (cause "collective").
-  [[nodiscard]] Duration collective_bubble() const;
+  [[nodiscard]] Duration collective_bubble() const {
+    return only(kCollective, kKernel | kCollective);
+  }
   /// Bubble time while copies and memsets of training ran, and no collective (cause "transfer").
-  [[nodiscard]] Duration transfer_bubble() const;
+  [[nodiscard]] Duration transfer_bubble() const { return only(kTransfer, kTraining); }
   /// Bubble time while no training operation at all ran (cause "idle").
-  [[nodiscard]] Duration idle_bubble() const;
+  [[nodiscard]] Duration idle_bubble() const { return only(0, kTraining); }
   /// Bubble time while a filler ran.
-  [[nodiscard]] Duration recovered() const;
+  [[nodiscard]] Duration recovered() const { return only(kFiller, kKernel | kFiller); }
   /// The part of recovered() whose bubbles had the cause "collective".
-  [[nodiscard]] Duration recovered_collective() const;
+  [[nodiscard]] Duration recovered_collective() const {
+    return only(kCollective | kFiller, kKernel | kCollective | kFiller);
+  }
   /// The part of recovered() whose bubbles had the cause "transfer".
-  [[nodiscard]] Duration recovered_transfer() const;
+  [[nodiscard]] Duration recovered_transfer() const {
+    return only(kTransfer | kFiller, kTraining | kFiller);
+  }
 
  private:
   static constexpr unsigned kKernel = 1;
@@ -84,8 +92,10 @@ class ActivityMeter {
   [[nodiscard]] static constexpr unsigned bit_of(Activity activity) {
     return 1U << static_cast<unsigned>(activity);
   }
-  template <class Predicate>
-  [[nodiscard]] Duration sum(Predicate counts) const;
+  /// Time in which one of the activities ran.
+  [[nodiscard]] Duration any_of(unsigned activities) const;
+  /// Time in which, of `among`, all of the activities ran and no other.
+  [[nodiscard]] Duration only(unsigned activities, unsigned among) const;
 
   SimTime warmup_;
   SimTime last_ = kSimStart;

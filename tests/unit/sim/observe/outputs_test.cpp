@@ -71,6 +71,15 @@ TEST(Outputs, EveryColumnOfTheTableIsDefinedAndNoOther) {
   EXPECT_EQ(defined(section("Table")), written);
 }
 
+/// The columns that a header line names.
+std::set<std::string> names_in(std::string header) {
+  header.pop_back();
+  std::set<std::string> names;
+  std::stringstream columns(header);
+  for (std::string column; std::getline(columns, column, ',');) names.insert(column);
+  return names;
+}
+
 /// Two requests that were served and one that waits for its first token.
 ServerResult sample_server() {
   ServerResult server;
@@ -87,17 +96,9 @@ ServerResult sample_server() {
 }
 
 TEST(Outputs, EveryColumnOfCsvFilesIsDefinedAndNoOther) {
-  const auto set_of = [](const auto& columns) {
-    return std::set<std::string>(columns.begin(), columns.end());
-  };
-  EXPECT_EQ(defined(section("CSV")), set_of(csv_columns()));
-  EXPECT_EQ(defined(section("Usage over time")), set_of(usage_columns()));
-  std::string header = servers_header();
-  header.pop_back();
-  std::set<std::string> of_servers;
-  std::stringstream columns(header);
-  for (std::string column; std::getline(columns, column, ',');) of_servers.insert(column);
-  EXPECT_EQ(defined(section("Servers")), of_servers);
+  EXPECT_EQ(defined(section("CSV")), names_in(csv_header()));
+  EXPECT_EQ(defined(section("Usage over time")), names_in(usage_header()));
+  EXPECT_EQ(defined(section("Servers")), names_in(servers_header()));
 }
 
 TEST(Outputs, ServersHaveATableOfTheirOwnAndOthersHaveNone) {
