@@ -59,29 +59,21 @@ Result<program::Program> load_program(const FillerProgram& source,
   return program;
 }
 
-FillerInputs inputs_of(ModelFiller made, std::optional<Bytes> memory) {
-  return {std::move(made.program), memory, std::move(made.server)};
-}
-
 }  // namespace
 
 CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
                                         const hardware::GpuSpec& device,
                                         const std::string& device_folder,
                                         const ProgressText& progress) {
-  FillerConfig config = filler;
-  config.memory.reset();  // what the model says is asked for
-  if (std::holds_alternative<synth::InferenceNames>(config.program)) {
-    BUBBLESIM_ASSIGN_OR_RETURN(ModelFiller made, load_model_filler(config, device, device_folder));
-    return inputs_of(std::move(made), config.memory);
+  if (std::holds_alternative<synth::InferenceNames>(filler.program)) {
+    return load_model_filler(filler, device, device_folder);
   }
-  if (std::holds_alternative<TrainProgram>(config.program)) {
-    BUBBLESIM_ASSIGN_OR_RETURN(ModelFiller made, load_train_filler(config, device, device_folder));
-    return inputs_of(std::move(made), config.memory);
+  if (std::holds_alternative<TrainProgram>(filler.program)) {
+    return load_train_filler(filler, device, device_folder);
   }
   BUBBLESIM_ASSIGN_OR_RETURN(auto program,
-                             load_program(config.program, device, device_folder, progress));
-  return FillerInputs{std::move(program), {}, {}};
+                             load_program(filler.program, device, device_folder, progress));
+  return FillerInputs{std::move(program)};
 }
 
 void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {

@@ -2,17 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "sim/program/program.hpp"
 #include "sim/serving/scheduler_spec.hpp"
+#include "sim/serving/step.hpp"
+#include "sim/step_cost/engine_cost.hpp"
 #include "sim/step_cost/layer_tables.hpp"
 #include "sim/step_cost/model_times.hpp"
 #include "sim/step_cost/table_times.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/inference_program.hpp"
-#include "sim/synth/server_plan.hpp"
 #include "sim/synth/server_program.hpp"
 #include "sim/synth/synthesise.hpp"
 
@@ -45,8 +51,14 @@ class TimedKernels final : public synth::StepKernels {
   step_cost::Batch batch_;
 };
 
-}  // namespace
+using KernelTimesMaker = std::function<std::unique_ptr<step_cost::KernelTimes>()>;
 
+struct AskedStep {
+  serving::ScheduledStep step;
+  std::uint32_t tokens;  ///< of the matrix products
+};
+
+/// The step with the most tokens, the most sequences and the longest contexts of the scheduler.
 AskedStep largest_step(const serving::SchedulerSpec& spec) {
   serving::ScheduledStep step;
   const std::uint32_t decodes = std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
@@ -57,6 +69,7 @@ AskedStep largest_step(const serving::SchedulerSpec& spec) {
   return {std::move(step), spec.max_num_batched_tokens};
 }
 
+/// The layout of the server's GPUs for the costs of steps.
 step_cost::ServerLayout layout_of(const synth::ServerPlan& plan) {
   step_cost::ServerLayout layout;
   layout.tensor = plan.split.tensor;
@@ -65,6 +78,7 @@ step_cost::ServerLayout layout_of(const synth::ServerPlan& plan) {
   return layout;
 }
 
+/// `asked`: steps whose times are computed, to find gaps in the measurements.
 MeasuredKernels measured_kernels(KernelTimesMaker times, const synth::ServerPlan& plan,
                                  const std::vector<AskedStep>& asked) {
   step_cost::CaptureSizes sizes = step_cost::vllm_capture_sizes(plan.scheduler);
@@ -79,8 +93,6 @@ MeasuredKernels measured_kernels(KernelTimesMaker times, const synth::ServerPlan
   };
   return made;
 }
-
-namespace {
 
 /// The file and its tables, which live as long as a server uses them.
 struct Source {
@@ -167,13 +179,10 @@ Result<MeasuredKernels> load_recorded_kernels(const std::string& path,
   return made;
 }
 
-struct Made {
-  ModelFiller filler;
-  double memory = 0;
-};
+Bytes whole_bytes(double bytes) { return {static_cast<std::uint64_t>(std::ceil(bytes))}; }
 
-Result<Made> make_server(const synth::EngineNames& engine,
-                         const synth::InferenceRequest& request) {
+Result<FillerInputs> make_server(const synth::EngineNames& engine,
+                                 const synth::InferenceRequest& request) {
   synth::EngineSettings settings = engine.settings;
   if (engine.accepted_file) {
     serving::Speculation& drafts = settings.scheduler.speculation;
@@ -195,28 +204,26 @@ Result<Made> make_server(const synth::EngineNames& engine,
     plan.kernels = std::move(kernels.maker);
     counters = std::move(kernels.counters);
   }
-  Made made;
-  made.memory = plan.memory.total();
-  made.filler.server.emplace(std::move(plan));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto steps, synth::ServerProgram::make(*made.filler.server));
-  made.filler.program = steps->program();
-  made.filler.program.counters.merge(counters);
+  const Bytes memory = whole_bytes(plan.memory.total());
+  const Shared<synth::ServerPlan> server(std::move(plan));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto steps, synth::ServerProgram::make(server));
+  FillerInputs made{steps->program(), memory, server};
+  made.program.counters.merge(counters);
   return made;
 }
 
-Result<Made> make(const synth::InferenceNames& names, const synth::InferenceRequest& request) {
+Result<FillerInputs> make(const synth::InferenceNames& names,
+                          const synth::InferenceRequest& request) {
   if (names.engine) return make_server(*names.engine, request);
-  Made made;
   BUBBLESIM_ASSIGN_OR_RETURN(synth::InferenceProgram batch, synth::inference_program(request));
-  made.filler.program = std::move(batch.program);
-  made.memory = batch.memory.total();
-  return made;
+  return FillerInputs{std::move(batch.program), whole_bytes(batch.memory.total())};
 }
 
 }  // namespace
 
-CheckedResult<ModelFiller> load_model_filler(FillerConfig& config, const hardware::GpuSpec& device,
-                                             const std::string& device_folder) {
+CheckedResult<FillerInputs> load_model_filler(const FillerConfig& config,
+                                              const hardware::GpuSpec& device,
+                                              const std::string& device_folder) {
   const auto configs = std::filesystem::path(device_folder).parent_path().string();
   const auto& names = std::get<synth::InferenceNames>(config.program);
   BUBBLESIM_ASSIGN_OR_RETURN(const synth::InferenceRequest request,
@@ -227,12 +234,12 @@ CheckedResult<ModelFiller> load_model_filler(FillerConfig& config, const hardwar
     fault.message = "filler \"" + config.name + "\": " + fault.message;
     return tl::make_unexpected(Errors{std::move(fault)});
   }
-  if (!config.memory) config.memory = Bytes{static_cast<std::uint64_t>(std::ceil(made->memory))};
-  return std::move(made->filler);
+  return *std::move(made);
 }
 
-CheckedResult<ModelFiller> load_train_filler(FillerConfig& config, const hardware::GpuSpec& device,
-                                             const std::string& device_folder) {
+CheckedResult<FillerInputs> load_train_filler(const FillerConfig& config,
+                                              const hardware::GpuSpec& device,
+                                              const std::string& device_folder) {
   synth::JobNames names = std::get<TrainProgram>(config.program).names;
   names.device = device;
   const std::string configs = std::filesystem::path(device_folder).parent_path().string();
@@ -244,10 +251,8 @@ CheckedResult<ModelFiller> load_train_filler(FillerConfig& config, const hardwar
         Errors{{{}, {}, "filler \"" + config.name + "\": its training job has " +
                             std::to_string(job.world_size) + " ranks; expected a plan of one"}});
   }
-  if (!config.memory) {
-    config.memory = Bytes{static_cast<std::uint64_t>(std::ceil(job.memory.front().total()))};
-  }
-  return ModelFiller{std::move(job.program.ranks.front())};
+  return FillerInputs{std::move(job.program.ranks.front()),
+                      whole_bytes(job.memory.front().total())};
 }
 
 }  // namespace bubblesim::run

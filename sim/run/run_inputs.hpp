@@ -49,8 +49,9 @@ struct TrainingInputs {
 
 struct FillerInputs {
   program::Program program;
-  std::optional<Bytes> memory;  ///< of an instance, by its model
-  std::optional<Shared<synth::ServerPlan>> server{};  ///< of an engine
+  std::optional<Bytes> memory{};  ///< of an instance, by its model
+  std::optional<Shared<synth::ServerPlan>> server{};  ///< of an engine, whose program is the one
+                                                      ///< before its first step
 };
 
 /// Length of a recorded iteration, of those that traces/iterations/job_pass.hpp chooses. Mean over

@@ -32,23 +32,23 @@ FillerConfig filler_of(const std::string& model) {
 
 hardware::GpuSpec a100() { return must(hardware::find_gpu_spec("a100-40gb", kDevices)); }
 
-CheckedResult<ModelFiller> load(FillerConfig& filler) {
+CheckedResult<FillerInputs> load(const FillerConfig& filler) {
   return load_model_filler(filler, a100(), kDevices);
 }
 
 std::string fault(const std::string& model) {
-  FillerConfig filler = filler_of(model);
-  return error_of(load(filler)).front().text();
+  return error_of(load(filler_of(model))).front().text();
 }
 
 TEST(ModelFiller, ItsMemoryIsTheModelsUnlessTheConfigSaysIt) {
-  FillerConfig filler = filler_of("resnet152");
-  ASSERT_TRUE(load(filler));
-  ASSERT_TRUE(filler.memory);
-  EXPECT_GT(filler.memory->value, 120'000'000U);  // 60.2 million weights of 2 bytes
-  filler.memory = Bytes{7};
-  ASSERT_TRUE(load(filler));
-  EXPECT_EQ(filler.memory->value, 7U);
+  LoadedRun run;
+  run.config.fillers = {filler_of("resnet152"), filler_of("resnet152")};
+  run.config.fillers[1].memory = Bytes{7};
+  for (int i = 0; i < 2; ++i) {
+    add_filler(run, std::make_shared<const FillerInputs>(must(load(run.config.fillers[i]))));
+  }
+  EXPECT_GT(run.config.fillers[0].memory->value, 120'000'000U);  // 60.2 million weights of 2 bytes
+  EXPECT_EQ(run.config.fillers[1].memory->value, 7U);
 }
 
 TEST(ModelFiller, FaultsNameTheNearestModelAndTheFiller) {
@@ -56,8 +56,8 @@ TEST(ModelFiller, FaultsNameTheNearestModelAndTheFiller) {
   EXPECT_THAT(fault("gpt-175b"), HasSubstr("filler \"service\": "));
 }
 
-CheckedResult<ModelFiller> load_training(FillerConfig& filler, std::uint32_t data,
-                                         const hardware::GpuSpec& device = a100()) {
+CheckedResult<FillerInputs> load_training(std::uint32_t data,
+                                          const hardware::GpuSpec& device = a100()) {
   synth::JobNames names;
   names.model = "bert-base";
   names.cluster = "a100-40gb-4";
@@ -67,26 +67,24 @@ CheckedResult<ModelFiller> load_training(FillerConfig& filler, std::uint32_t dat
   plan.micro_batch = 2;
   plan.sequence = 128;
   names.plan = plan;
+  FillerConfig filler = filler_of("bert-base");
   filler.program = TrainProgram{names};
   return load_train_filler(filler, device, kDevices);
 }
 
 TEST(ModelFiller, MayTrainOnOneGpu) {
-  FillerConfig filler = filler_of("bert-base");
-  const auto made = must(load_training(filler, 1));
+  const auto made = must(load_training(1));
   EXPECT_GT(made.program.ops.size(), 0U);
-  ASSERT_TRUE(filler.memory);
-  EXPECT_GT(filler.memory->value, 110'000'000U * 16U);  // weights, gradients and Adam's moments
-  EXPECT_THAT(error_of(load_training(filler, 4)).front().text(),
+  EXPECT_GT(made.memory->value, 110'000'000U * 16U);  // weights, gradients and Adam's moments
+  EXPECT_THAT(error_of(load_training(4)).front().text(),
               HasSubstr("4 ranks; expected a plan of one"));
 }
 
 // A device file of one's own, with the name of a shipped one, whose efficiency it takes.
 TEST(ModelFiller, TrainsOnTheRunsGpuAndNotOnTheShippedOneOfItsName) {
   const auto step = [](const hardware::GpuSpec& device) {
-    FillerConfig filler = filler_of("bert-base");
     Duration sum{};
-    for (const program::Op& op : must(load_training(filler, 1, device)).program.ops) {
+    for (const program::Op& op : must(load_training(1, device)).program.ops) {
       sum += op.duration;
     }
     return to_seconds(sum);
