@@ -12,6 +12,7 @@
 #include "sim/observe/summary.hpp"
 #include "sim/policy/session/start.hpp"
 #include "sim/run/lone_rank.hpp"
+#include "sim/run/simulation_results.hpp"
 #include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
@@ -22,7 +23,8 @@ class Measurements {
  public:
   Measurements(const run::LoadedRun& lone, const policy::Registry& registry,
                const capture::RigPlace& place, const MeasureOptions& options)
-      : lone_(lone), registry_(registry), place_(place), options_(options) {}
+      : lone_(lone), registry_(registry), place_(place), options_(options),
+        report_(run::report_of(lone)) {}
 
   Result<observe::RunReport> run() {
     BUBBLESIM_RETURN_IF_ERROR(measure_training());
@@ -129,26 +131,8 @@ class Measurements {
   }
 
   void fill_report() {
-    report_.config = lone_.config.name;
-    report_.seed = lone_.config.seed;
-    report_.device = lone_.device.name;
-    report_.ranks = 1;
-    report_.ranks_per_gpu = lone_.fold;
-    report_.world_size = std::max<std::uint32_t>(1, lone_.world_size);
-    report_.counters.merge(lone_.counters);
-    report_.training_counters = lone_.training->counters;
-    for (const auto& filler : lone_.fillers) report_.filler_counters.push_back(filler->counters);
-    report_.baseline.recorded_mean_iteration = lone_.recorded_mean_iteration;
-    report_.baseline.iterations_recorded = lone_.training->iterations_recorded;
-    report_.baseline.iterations_used = lone_.training->iterations_used;
-    report_.baseline.iterations_text = lone_.training->iterations_text;
-    report_.baseline.overruns =
-        std::ranges::any_of(lone_.training->ranks, &program::Program::overruns);
-    const auto& recorded = lone_.recorded_mean_iteration;
-    if (recorded && recorded->count() > 0) {
-      report_.baseline.replay_error =
-          to_seconds(report_.baseline.training_mean_iteration) / to_seconds(*recorded) - 1;
-    }
+    report_.baseline.replay_error =
+        run::replay_error(lone_, report_.baseline.training_mean_iteration);
     observe::Measurement measured;
     measured.place = place_.fake != nullptr ? "fake" : "gpu";
     measured.rank = lone_.training->ranks.front().rank;

@@ -326,39 +326,20 @@ class PolicyRuns {
   }
 
   observe::RunReport report() {
-    observe::RunReport report;
-    report.config = loaded_.config.name;
-    report.seed = loaded_.config.seed;
-    report.device = loaded_.device.name;
-    report.ranks = static_cast<std::uint32_t>(loaded_.training->ranks.size());
-    report.ranks_per_gpu = loaded_.fold;
-    report.world_size = std::max(loaded_.world_size, report.ranks);
+    observe::RunReport report = report_of(loaded_);
     report.interrupted = interrupted_;
-    report.counters = loaded_.counters;
-    report.training_counters = loaded_.training->counters;
     report.baseline.training_iterations_per_s = training_->iterations_per_s;
     report.baseline.training_mean_iteration = training_->mean_iteration;
     report.baseline.training_use = training_->use;
     report.baseline.power_limit = training_->power_limit;
-    report.baseline.recorded_mean_iteration = loaded_.recorded_mean_iteration;
-    report.baseline.iterations_recorded = loaded_.training->iterations_recorded;
-    report.baseline.iterations_used = loaded_.training->iterations_used;
-    report.baseline.iterations_text = loaded_.training->iterations_text;
-    report.baseline.overruns =
-        std::ranges::any_of(loaded_.training->ranks, &program::Program::overruns);
     report.baseline.alone_as_recorded = !is_perturbed();
     if (!training_->whole_passes) report.counters.add(kWindowWithinPass);
-    const bool recorded =
-        loaded_.recorded_mean_iteration && loaded_.recorded_mean_iteration->count() > 0;
-    const bool repeated = training_->whole_passes && training_->mean_iteration > Duration{};
-    if (recorded && repeated) {
-      report.baseline.replay_error =
-          to_seconds(training_->mean_iteration) / to_seconds(*loaded_.recorded_mean_iteration) - 1;
+    if (training_->whole_passes && training_->mean_iteration > Duration{}) {
+      report.baseline.replay_error = replay_error(loaded_, training_->mean_iteration);
     }
     for (std::size_t i = 0; i < profiles_.size(); ++i) {
       report.baseline.fillers.push_back(
           {loaded_.config.fillers[i].name, profiles_[i].requests_per_s, profiles_[i].use});
-      report.filler_counters.push_back(loaded_.fillers[i]->counters);
       if (profiles_[i].few_passes) report.counters.add(kFewPassesAlone);
     }
     for (std::uint32_t gpu = 0; bubbles_ && gpu < bubbles_->size(); ++gpu) {

@@ -212,6 +212,31 @@ void count_training(const std::vector<observe::RankIterations>& ranks, CounterSe
   counters.add(kTrainingStoodStill, std::ranges::count_if(ranks, stood_still));
   counters.add(kWindowWithinPass, observe::ranks_within_pass(ranks));
 }
+observe::RunReport report_of(const LoadedRun& loaded) {
+  observe::RunReport report;
+  report.config = loaded.config.name;
+  report.seed = loaded.config.seed;
+  report.device = loaded.device.name;
+  report.ranks = static_cast<std::uint32_t>(loaded.training->ranks.size());
+  report.ranks_per_gpu = loaded.fold;
+  report.world_size = std::max(loaded.world_size, report.ranks);
+  report.counters = loaded.counters;
+  report.training_counters = loaded.training->counters;
+  for (const auto& filler : loaded.fillers) report.filler_counters.push_back(filler->counters);
+  report.baseline.recorded_mean_iteration = loaded.recorded_mean_iteration;
+  report.baseline.iterations_recorded = loaded.training->iterations_recorded;
+  report.baseline.iterations_used = loaded.training->iterations_used;
+  report.baseline.iterations_text = loaded.training->iterations_text;
+  report.baseline.overruns =
+      std::ranges::any_of(loaded.training->ranks, &program::Program::overruns);
+  return report;
+}
+
+std::optional<double> replay_error(const LoadedRun& loaded, Duration mean_iteration) {
+  const auto& recorded = loaded.recorded_mean_iteration;
+  if (!recorded || recorded->count() <= 0) return std::nullopt;
+  return to_seconds(mean_iteration) / to_seconds(*recorded) - 1;
+}
 
 observe::Backlog count_requests(const SimulationAt& at, std::uint32_t filler,
                                 observe::FillerResult& result) {

@@ -61,6 +61,11 @@ inline constexpr CounterSpec kUnplacedInstances{
     "run_instances_unplaced", Severity::kNotice,
     "instances of fillers that the policy found no GPU for at the start"};
 
+/// The report's parts that are known before anything runs.
+[[nodiscard]] observe::RunReport report_of(const LoadedRun& loaded);
+/// The job alone against its recording; nothing: it was not recorded.
+[[nodiscard]] std::optional<double> replay_error(const LoadedRun& loaded, Duration mean_iteration);
+
 /// Counts the ranks whose iterations do not give training's speed.
 void count_training(const std::vector<observe::RankIterations>& ranks, CounterSet& counters);
 
