@@ -15,39 +15,43 @@ using hardware::NodeLink;
 
 double log2_of(std::uint32_t count) { return count > 1 ? std::log2(count) : 0.0; }
 
-/// Loads of one node's members and of what lies above it.
-class NodeLoads {
- public:
-  NodeLoads(const Topology& topology, std::vector<LinkLoad>& loads)
-      : topology_(topology), loads_(loads) {}
-
-  // `bytes` of the group leave the node, and as many enter it, spread over its members' NICs.
-  void nics(std::span<const std::uint32_t> members, double bytes) {
-    if (bytes <= 0) return;
-    const auto own = distinct_nics(members);
-    const double share = bytes / static_cast<double>(own.size());
-    for (const std::uint32_t gpu : own) {
-      loads_.push_back({topology_.nic(gpu, Direction::kOut), share});
-      loads_.push_back({topology_.nic(gpu, Direction::kIn), share});
-    }
-  }
-
- private:
-  // One GPU a NIC.
-  std::vector<std::uint32_t> distinct_nics(std::span<const std::uint32_t> gpus) const {
-    std::vector<std::uint32_t> out;
-    for (const std::uint32_t gpu : gpus) {
-      if (out.empty() || topology_.nic(out.back(), Direction::kOut) !=
-                             topology_.nic(gpu, Direction::kOut)) {
-        out.push_back(gpu);
-      }
-    }
-    return out;
-  }
-
-  const Topology& topology_;
-  std::vector<LinkLoad>& loads_;
+/// Members of a group that are on one node, and the node.
+struct NodePart {
+  std::uint32_t node;
+  std::span<const std::uint32_t> members;
 };
+
+std::vector<NodePart> parts_of(const Topology& topology, const GroupLayout& place) {
+  std::vector<NodePart> parts;
+  for (std::size_t i = 0; i + 1 < place.node_begin.size(); ++i) {
+    const std::uint32_t begin = place.node_begin[i];
+    parts.push_back({topology.node_of(place.gpus[begin]),
+                     {place.gpus.data() + begin, place.node_begin[i + 1] - begin}});
+  }
+  return parts;
+}
+
+/// The NICs of the node's members, each once.
+std::vector<std::uint32_t> nics_of(const Topology& topology, const NodePart& part) {
+  std::vector<std::uint32_t> nics;
+  for (const std::uint32_t gpu : part.members) {
+    const std::uint32_t nic = topology.nic_of(gpu);
+    if (nics.empty() || nics.back() != nic) nics.push_back(nic);
+  }
+  return nics;
+}
+
+// `bytes` of the group leave the node, and as many enter it, spread over its members' NICs.
+void add_nic_loads(const Topology& topology, const NodePart& part, double bytes,
+                   std::vector<LinkLoad>& loads) {
+  if (bytes <= 0) return;
+  const std::vector<std::uint32_t> nics = nics_of(topology, part);
+  const double share = bytes / static_cast<double>(nics.size());
+  for (const std::uint32_t nic : nics) {
+    loads.push_back({topology.nic_link(nic, Direction::kOut), share});
+    loads.push_back({topology.nic_link(nic, Direction::kIn), share});
+  }
+}
 
 // Leaves or regions: `index_of` maps a node to its own; `link` gives its links.
 template <class IndexOf, class LinkOf>
@@ -143,8 +147,7 @@ void add_send(const Topology& topology, double bytes, std::uint32_t from, std::u
   loads.push_back({topology.nic(to, Direction::kIn), bytes});
   if (place.leaves > 1 && spec.tree.placement != FlowPlacement::kSpread) {
     FlowLoads flows(topology);
-    const std::uint32_t rail = from % spec.gpus_per_node * spec.nics.count / spec.gpus_per_node;
-    const std::uint32_t nic = a * spec.nics.count + rail;
+    const std::uint32_t nic = topology.nic_of(from);
     flows.add(std::span(&nic, 1), b, bytes);
     flows.append_to(loads);
   } else if (place.leaves > 1) {
@@ -171,16 +174,13 @@ void add_port_loads(const Topology& topology, double bytes, std::span<const std:
 
 void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algorithm, double bytes,
                const GroupLayout& place, std::vector<LinkLoad>& loads) {
-  NodeLoads node_loads(topology, loads);
   double crossing = 0;
-  for (std::size_t i = 0; i + 1 < place.node_begin.size(); ++i) {
-    const std::span<const std::uint32_t> members(place.gpus.data() + place.node_begin[i],
-                                                 place.node_begin[i + 1] - place.node_begin[i]);
+  for (const NodePart& part : parts_of(topology, place)) {
     const Volume volume =
         volume_of(kind, algorithm, bytes, place.ranks(),
-                  static_cast<std::uint32_t>(members.size()), place.nodes());
-    add_port_loads(topology, volume.port, members, loads);
-    node_loads.nics(members, volume.node);
+                  static_cast<std::uint32_t>(part.members.size()), place.nodes());
+    add_port_loads(topology, volume.port, part.members, loads);
+    add_nic_loads(topology, part, volume.node, loads);
     crossing = std::max(crossing, volume.node);
   }
   const ClusterSpec& spec = topology.spec();
@@ -207,13 +207,8 @@ Steps steps_of(CollectivePattern kind, Algorithm algorithm, const GroupLayout& p
   Steps out;
   switch (algorithm) {
     case Algorithm::kTree:
-      out.inside = passes * (n / nodes - 1);
-      out.between_nodes = passes * log2_of(place.nodes());
-      out.leaves = passes * log2_of(place.leaves);
-      out.regions = passes * log2_of(place.regions);
-      return out;
     case Algorithm::kNvls:
-      out.inside = 1;
+      out.inside = algorithm == Algorithm::kTree ? passes * (n / nodes - 1) : 1;
       out.between_nodes = passes * log2_of(place.nodes());
       out.leaves = passes * log2_of(place.leaves);
       out.regions = passes * log2_of(place.regions);
@@ -238,39 +233,6 @@ Steps steps_of(CollectivePattern kind, Algorithm algorithm, const GroupLayout& p
   if (place.regions > 1) out.regions = out.between_nodes * place.regions / nodes;
   return out;
 }
-
-namespace {
-
-using hardware::FlowPlacement;
-
-/// Members of a group that are on one node, and the node.
-struct NodePart {
-  std::uint32_t node;
-  std::span<const std::uint32_t> members;
-};
-
-std::vector<NodePart> parts_of(const Topology& topology, const GroupLayout& place) {
-  std::vector<NodePart> parts;
-  for (std::size_t i = 0; i + 1 < place.node_begin.size(); ++i) {
-    const std::uint32_t begin = place.node_begin[i];
-    parts.push_back({topology.node_of(place.gpus[begin]),
-                     {place.gpus.data() + begin, place.node_begin[i + 1] - begin}});
-  }
-  return parts;
-}
-
-std::vector<std::uint32_t> nics_of(const Topology& topology, const NodePart& part) {
-  const hardware::ClusterSpec& spec = topology.spec();
-  std::vector<std::uint32_t> nics;
-  for (const std::uint32_t gpu : part.members) {
-    const std::uint32_t rail = gpu % spec.gpus_per_node * spec.nics.count / spec.gpus_per_node;
-    const std::uint32_t nic = part.node * spec.nics.count + rail;
-    if (nics.empty() || nics.back() != nic) nics.push_back(nic);
-  }
-  return nics;
-}
-
-}  // namespace
 
 std::uint32_t uplink_of(const hardware::FatTreeSpec& tree, std::uint32_t nic,
                         std::uint32_t to_leaf) {

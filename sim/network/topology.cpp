@@ -74,10 +74,13 @@ LinkId Topology::pair_port(std::uint32_t gpu, Direction direction) const {
   return directed(first_pair_, gpu, direction);
 }
 
-LinkId Topology::nic(std::uint32_t gpu, Direction direction) const {
+std::uint32_t Topology::nic_of(std::uint32_t gpu) const {
   const std::uint32_t local = gpu % spec_.gpus_per_node;
-  const std::uint32_t rail = local * spec_.nics.count / spec_.gpus_per_node;
-  return directed(first_nic_, node_of(gpu) * spec_.nics.count + rail, direction);
+  return node_of(gpu) * spec_.nics.count + local * spec_.nics.count / spec_.gpus_per_node;
+}
+
+LinkId Topology::nic_link(std::uint32_t nic, Direction direction) const {
+  return directed(first_nic_, nic, direction);
 }
 
 LinkId Topology::leaf(std::uint32_t node, Direction direction, std::uint32_t uplink) const {

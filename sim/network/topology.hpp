@@ -84,7 +84,12 @@ class Topology {
   /// Between the GPUs of a pair. Precondition: NodeLink::kPairs.
   [[nodiscard]] LinkId pair_port(std::uint32_t gpu, Direction direction) const;
   /// The NIC that a GPU uses. Precondition: the cluster has NICs.
-  [[nodiscard]] LinkId nic(std::uint32_t gpu, Direction direction) const;
+  [[nodiscard]] LinkId nic(std::uint32_t gpu, Direction direction) const {
+    return nic_link(nic_of(gpu), direction);
+  }
+  /// Its number on the whole cluster, and the link of that number.
+  [[nodiscard]] std::uint32_t nic_of(std::uint32_t gpu) const;
+  [[nodiscard]] LinkId nic_link(std::uint32_t nic, Direction direction) const;
   /// The up-links of a node's leaf: all of them as one if flows are spread, else up-link `uplink`.
   [[nodiscard]] LinkId leaf(std::uint32_t node, Direction direction,
                             std::uint32_t uplink = 0) const;
