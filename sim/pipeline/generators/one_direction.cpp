@@ -6,55 +6,56 @@
 #include "sim/pipeline/generators/generators.hpp"
 
 namespace bubblesim::pipeline {
+namespace {
 
-// Naive model parallel: a micro-batch goes through all stages and back before the next starts.
-
-Result<PlannedSchedule> make_sequential(const ScheduleRequest& request) {
+/// A chain of a stage a rank; `write(list, rank)` writes a rank's list.
+template <class Write>
+PlannedSchedule chain_plan(const ScheduleRequest& request, Write write) {
   PlannedSchedule plan =
       one_stage_a_rank(request, chain_graph(request.ranks, request.micro_batches));
   for (std::uint32_t rank = 0; rank < request.ranks; ++rank) {
     RankList list(plan.graph);
+    write(list, rank);
+    plan.schedule.actions[rank] = list.take();
+  }
+  return plan;
+}
+
+}  // namespace
+
+// Naive model parallel: a micro-batch goes through all stages and back before the next starts.
+
+Result<PlannedSchedule> make_sequential(const ScheduleRequest& request) {
+  return chain_plan(request, [](RankList& list, std::uint32_t rank) {
     while (list.has_forward(rank)) {
       list.forward(rank);
       list.backward(rank);
     }
-    plan.schedule.actions[rank] = list.take();
-  }
-  return plan;
+  });
 }
 
 // GPipe (arXiv 1811.06965): all forwards, then all backwards, in the same order as PyTorch's
 // ScheduleGPipe; the paper draws backwards in reverse, which changes no time and no peak.
 
 Result<PlannedSchedule> make_gpipe(const ScheduleRequest& request) {
-  PlannedSchedule plan =
-      one_stage_a_rank(request, chain_graph(request.ranks, request.micro_batches));
-  for (std::uint32_t rank = 0; rank < request.ranks; ++rank) {
-    RankList list(plan.graph);
+  return chain_plan(request, [](RankList& list, std::uint32_t rank) {
     while (list.has_forward(rank)) list.forward(rank);
     while (list.has_backward(rank)) list.backward(rank);
-    plan.schedule.actions[rank] = list.take();
-  }
-  return plan;
+  });
 }
 
 // 1F1B, or PipeDream-flush (arXiv 2006.09503; 2104.04473, section 2.2): rank r of p runs
 // min(p-1-r, m) forwards, then one forward and one backward in turn, then the backwards left.
 
 Result<PlannedSchedule> make_1f1b(const ScheduleRequest& request) {
-  PlannedSchedule plan =
-      one_stage_a_rank(request, chain_graph(request.ranks, request.micro_batches));
-  for (std::uint32_t rank = 0; rank < request.ranks; ++rank) {
-    RankList list(plan.graph);
+  return chain_plan(request, [&](RankList& list, std::uint32_t rank) {
     const std::uint32_t warm_up = std::min(request.ranks - 1 - rank, request.micro_batches);
     for (std::uint32_t i = 0; i < warm_up; ++i) list.forward(rank);
     while (list.has_backward(rank)) {
       if (list.has_forward(rank)) list.forward(rank);
       list.backward(rank);
     }
-    plan.schedule.actions[rank] = list.take();
-  }
-  return plan;
+  });
 }
 
 namespace {
@@ -233,21 +234,16 @@ namespace {
 // sets how many forwards a rank may be ahead of its input gradients, and W fills what is left.
 
 PlannedSchedule handcrafted(const ScheduleRequest& request, std::uint32_t k) {
-  PlannedSchedule plan =
-      one_stage_a_rank(request, chain_graph(request.ranks, request.micro_batches));
   const std::uint32_t m = request.micro_batches;
   const std::uint32_t weight_delay = k * (request.ranks - 1);
-  for (std::uint32_t rank = 0; rank < request.ranks; ++rank) {
-    RankList list(plan.graph);
+  return chain_plan(request, [&](RankList& list, std::uint32_t rank) {
     const std::uint32_t input_delay = k * (request.ranks - 1 - rank);
     for (std::uint32_t step = 0; step < m + weight_delay; ++step) {
       if (step < m) list.forward(rank);
       if (step >= input_delay && step - input_delay < m) list.input_grad(rank);
       if (step >= weight_delay) list.weight_grad();
     }
-    plan.schedule.actions[rank] = list.take();
-  }
-  return plan;
+  });
 }
 
 }  // namespace
