@@ -43,23 +43,17 @@ using namespace std::chrono_literals;
 /// the grant (the test is before the addition, so one kernel may exceed the grant by its whole
 /// size); each period the count falls by the new grant, so debt remains.
 struct TokenCounter {
-  std::int64_t count = 0;     ///< blocks not yet covered by a grant
-  std::int64_t launched = 0;  ///< blocks in this period
-  std::int64_t grant = 0;     ///< blocks for this period; below 0: closed
+  std::int64_t count = 0;  ///< blocks not yet covered by a grant
+  std::int64_t grant = 0;  ///< blocks for this period; below 0: closed
 
   [[nodiscard]] bool is_open() const { return count <= grant; }
-  void launch(std::uint64_t blocks) {
-    count += static_cast<std::int64_t>(blocks);
-    launched += static_cast<std::int64_t>(blocks);
-  }
+  void launch(std::uint64_t blocks) { count += static_cast<std::int64_t>(blocks); }
   /// The next period begins, with this grant.
   void begin_period(std::int64_t next_grant) {
     grant = next_grant;
     count = std::max<std::int64_t>(0, count - std::max<std::int64_t>(0, grant));
-    launched = 0;
   }
 };
-
 
 class Dilu final : public Policy {
  public:

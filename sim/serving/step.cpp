@@ -3,11 +3,9 @@
 namespace bubblesim::serving {
 
 void StepTotals::add(const StepSequence& sequence) {
-  emitting_sequences += sequence.emits ? 1 : 0;
   if (sequence.prefill) {
     ++prefill_sequences;
     prefill_tokens += sequence.new_tokens;
-    prefill_context += sequence.context;
   } else {
     ++decode_sequences;
     decode_tokens += sequence.new_tokens;
@@ -16,11 +14,9 @@ void StepTotals::add(const StepSequence& sequence) {
 }
 
 void StepTotals::remove(const StepSequence& sequence) {
-  emitting_sequences -= sequence.emits ? 1 : 0;
   if (sequence.prefill) {
     --prefill_sequences;
     prefill_tokens -= sequence.new_tokens;
-    prefill_context -= sequence.context;
   } else {
     --decode_sequences;
     decode_tokens -= sequence.new_tokens;

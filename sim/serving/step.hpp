@@ -83,10 +83,8 @@ struct StepSequence {
 struct StepTotals {
   std::uint32_t prefill_sequences = 0;
   std::uint32_t decode_sequences = 0;
-  std::uint32_t emitting_sequences = 0;  ///< rows of the last layer's logits
-  std::uint64_t prefill_tokens = 0;      ///< new ones
-  std::uint64_t prefill_context = 0;
-  std::uint64_t decode_tokens = 0;       ///< new ones
+  std::uint64_t prefill_tokens = 0;  ///< new ones
+  std::uint64_t decode_tokens = 0;   ///< new ones
   std::uint64_t decode_context = 0;
 
   [[nodiscard]] std::uint64_t tokens() const { return prefill_tokens + decode_tokens; }

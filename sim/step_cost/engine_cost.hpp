@@ -125,10 +125,10 @@ class KernelTimes {
   /// Microseconds of a batch's kernels on one GPU, without exchanges and without experts.
   [[nodiscard]] virtual double batch_us(const Batch& batch) = 0;
   /// Microseconds of all mixtures of experts on one GPU in a step in which the members of its group
-  /// together have `group_tokens`. Called only for models with experts.
-  [[nodiscard]] virtual double experts_us(double group_tokens) = 0;
+  /// together have `group_tokens`, unless batch_us() has them. Called only for models with experts.
+  [[nodiscard]] virtual double experts_us(double /*group_tokens*/) { return 0; }
   /// Counts the assumptions made so far.
-  virtual void add_counters(CounterSet& counters) const = 0;
+  virtual void add_counters(CounterSet& /*counters*/) const {}
 };
 
 /// Steps of a server, or of a group of data-parallel members that step together, since their

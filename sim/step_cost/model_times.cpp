@@ -81,10 +81,6 @@ double ModelTimes::attention_gaps(const model::IterationSums& sums) const {
   return static_cast<double>(transformer.layers) * static_cast<double>(kernels + 1);
 }
 
-double ModelTimes::experts_us(double) { return 0; }
-
-void ModelTimes::add_counters(CounterSet&) const {}
-
 namespace {
 
 constexpr CounterSpec kBeyond{"beyond_recorded_steps", Severity::kNotice,
@@ -193,8 +189,6 @@ double RecordedTimes::factor(bool decodes_only, double tokens) {
 double RecordedTimes::batch_us(const Batch& batch) {
   return model_.batch_us(batch) * factor(batch.decodes_only(), batch.padded_tokens);
 }
-
-double RecordedTimes::experts_us(double) { return 0; }
 
 void RecordedTimes::add_counters(CounterSet& counters) const {
   counters.add(kBeyond, beyond_);

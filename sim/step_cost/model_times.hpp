@@ -31,8 +31,6 @@ class ModelTimes final : public KernelTimes {
 
   /// Experts are included in the batch's kernels.
   [[nodiscard]] double batch_us(const Batch& batch) override;
-  [[nodiscard]] double experts_us(double group_tokens) override;
-  void add_counters(CounterSet& counters) const override;
   /// Microseconds of a batch with these sums.
   [[nodiscard]] double sums_us(const model::IterationSums& sums, StepGraphs graphs) const;
 
@@ -105,7 +103,6 @@ class RecordedTimes final : public KernelTimes {
 
   [[nodiscard]] double batch_us(const Batch& batch) override;
   /// Experts are included in the batch's kernels.
-  [[nodiscard]] double experts_us(double group_tokens) override;
   void add_counters(CounterSet& counters) const override;
 
  private:

@@ -100,7 +100,6 @@ class Recorder final : public step_cost::KernelTimes {
     return us;
   }
   double experts_us(double group_tokens) override { return engine_.experts_us(group_tokens); }
-  void add_counters(CounterSet&) const override {}
   const step_cost::RecordedSteps& steps() const { return steps_; }
 
  private:

@@ -37,9 +37,7 @@ TEST(Scheduler, TotalsAreTheSumsOverTheSequences) {
   StepTotals expected;
   expected.prefill_sequences = 1;
   expected.decode_sequences = 1;
-  expected.emitting_sequences = 1;
   expected.prefill_tokens = 7;
-  expected.prefill_context = 7;
   expected.decode_tokens = 1;
   expected.decode_context = 3;
   EXPECT_EQ(step->totals, expected);

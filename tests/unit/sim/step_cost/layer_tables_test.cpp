@@ -334,7 +334,6 @@ class CountedTimes final : public KernelTimes {
     experts_tokens = group_tokens;
     return 0;
   }
-  void add_counters(CounterSet&) const override {}
   double experts_tokens = 0;
 };
 

@@ -13,8 +13,6 @@ namespace {
 class MicrosecondATokens final : public step_cost::KernelTimes {
  public:
   double batch_us(const step_cost::Batch& batch) override { return batch.padded_tokens; }
-  double experts_us(double) override { return 0; }
-  void add_counters(CounterSet&) const override {}
 };
 
 struct Costs {
