@@ -100,12 +100,8 @@ void bind_lab(py::module_& module) {
                                         const std::string& layers, const std::string& steps) {
     const validate::MeasuredLoad load = load_of(requests, tokens_per_hash);
     const validate::ServeSources sources{config_folder(module, {}), engine, layers, steps};
-    CheckedResult<Json> served;
-    {
-      const py::gil_scoped_release unlocked;
-      served = validate::serve_measured(settings, load, sources);
-    }
-    return compact_text(good(std::move(served)));
+    return compact_text(
+        good(unlocked([&] { return validate::serve_measured(settings, load, sources); })));
   });
   bind_pipelines(module);
 }
@@ -246,14 +242,10 @@ void bind_training(py::module_& module) {
                              [](const validate::Testbed& own) { return own.cluster.device; })
       .def("seconds", [](const validate::Testbed& own, const Network& network,
                          const synth::PlanSpec& plan, std::uint32_t gpus, bool fits) {
-        CheckedResult<double> out;
-        {
-          const py::gil_scoped_release unlocked;
-          out = validate::iteration_seconds(own, network.spec, plan, gpus,
-                                            fits ? validate::MemoryCheck::kMade
-                                                 : validate::MemoryCheck::kLeftOut);
-        }
-        return good(std::move(out));
+        const auto check = fits ? validate::MemoryCheck::kMade : validate::MemoryCheck::kLeftOut;
+        return good(unlocked([&] {
+          return validate::iteration_seconds(own, network.spec, plan, gpus, check);
+        }));
       });
 }
 
@@ -369,12 +361,7 @@ std::vector<ClientFigures> run_scene(const PairMachine& machine, const System* s
   setup.length = length;
   setup.from = from;
   setup.latencies_from = latencies_from;
-  Result<std::vector<ClientFigures>> out;
-  {
-    const py::gil_scoped_release unlocked;
-    out = validate::run_scene(setup);
-  }
-  return good(std::move(out));
+  return good(unlocked([&] { return validate::run_scene(setup); }));
 }
 
 void bind_machines(py::module_& module) {
@@ -421,12 +408,8 @@ void bind_machines(py::module_& module) {
            })
       .def("lone", [](const PairMachine& own, const PairWorkload& workload, std::uint32_t batch,
                       double solo_ms) {
-        CheckedResult<LoneClient> out;
-        {
-          const py::gil_scoped_release unlocked;
-          out = validate::make_lone(workload, own, batch, solo_ms);
-        }
-        return good(std::move(out));
+        return good(
+            unlocked([&] { return validate::make_lone(workload, own, batch, solo_ms); }));
       });
 }
 

@@ -74,10 +74,7 @@ class PythonRun {
     if (uses_registered(config, module_)) {
       options.threads = 1;
       const StopOnInterrupt on_interrupt(stop);
-      {
-        const py::gil_scoped_release unlocked;
-        done = simulate(config, devices, options, *output);
-      }
+      done = unlocked([&] { return simulate(config, devices, options, *output); });
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     } else {
       run_interruptibly([&] { done = simulate(config, devices, options, *output); }, stop);

@@ -114,14 +114,7 @@ struct ExecuteSweep {
       progress(told, execution.planned());
     };
     run_interruptibly([&] { execution.execute(registry, options); }, execution.stop(), tell);
-    {
-      Result<void> stored;
-      {
-        const py::gil_scoped_release unlocked;
-        stored = execution.finish();
-      }
-      good(std::move(stored));
-    }
+    good(unlocked([&] { return execution.finish(); }));
     tell();
     return outcome(plan, left, all, execution);
   }

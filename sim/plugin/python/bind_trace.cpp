@@ -126,12 +126,8 @@ struct ReadTrace {
   Trace operator()(const std::vector<std::string>& paths, const std::optional<std::string>& cluster,
                    const std::optional<std::string>& configs) const {
     const std::string clusters = config_folder(module, configs) + "/clusters";
-    CheckedResult<run::LoadedTrace> loaded;
-    {
-      const py::gil_scoped_release unlocked;
-      loaded = run::load_trace_on(paths, cluster, clusters);
-    }
-    return {std::make_shared<const run::LoadedTrace>(good(std::move(loaded)))};
+    return {std::make_shared<const run::LoadedTrace>(
+        good(unlocked([&] { return run::load_trace_on(paths, cluster, clusters); })))};
   }
 };
 
@@ -142,10 +138,9 @@ std::vector<Rank> ranks_of(const Trace& trace) {
 }
 
 std::string inspect_json(const Trace& trace, std::size_t top_kernels) {
-  const py::gil_scoped_release unlocked;
   InspectOptions options;
   options.top_kernels = top_kernels;
-  return render_json(inspect_job(trace.trace->job, options));
+  return unlocked([&] { return render_json(inspect_job(trace.trace->job, options)); });
 }
 
 py::dtype segment_type() {
@@ -161,31 +156,21 @@ py::dtype interval_type() {
 }
 
 py::array bubbles_of(const Rank& self) {
-  std::vector<BubbleSegment> segments;
-  {
-    const py::gil_scoped_release unlocked;
-    CounterSet counters;
-    segments = bubble_segments(*self.rank, device_use(*self.rank), {}, counters);
-  }
-  return array_of(segment_type(), std::move(segments));
+  return array_of(segment_type(), unlocked([&] {
+                    CounterSet counters;
+                    return bubble_segments(*self.rank, device_use(*self.rank), {}, counters);
+                  }));
 }
 
 py::array idle_of(const Rank& self) {
-  Intervals idle;
-  {
-    const py::gil_scoped_release unlocked;
-    const DeviceUse use = device_use(*self.rank);
-    idle = gaps_within(use.busy, use.window);
-  }
-  return array_of(interval_type(), std::move(idle));
+  return array_of(interval_type(), unlocked([&] {
+                    const DeviceUse use = device_use(*self.rank);
+                    return gaps_within(use.busy, use.window);
+                  }));
 }
 
 py::array iterations_of(const Rank& self) {
-  std::vector<Iteration> all;
-  {
-    const py::gil_scoped_release unlocked;
-    all = inspect_rank(*self.rank).iterations.all;
-  }
+  auto all = unlocked([&] { return inspect_rank(*self.rank).iterations.all; });
   return array_of(record_type({{"number", "i8", offsetof(Iteration, number)},
                                {"start", "i8", offsetof(Iteration, span.begin)},
                                {"end", "i8", offsetof(Iteration, span.end)},

@@ -33,6 +33,13 @@ T good(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
+/// The result of `work`, which runs without Python's lock.
+template <class Work>
+auto unlocked(const Work& work) {
+  const py::gil_scoped_release released;
+  return work();
+}
+
 /// Adds Error and Fault to the module.
 void bind_errors(py::module_& module);
 
