@@ -82,7 +82,7 @@ void Context::set_leftover(double sms) {
   note_cover();
 }
 
-void Context::reset(ClientId client, SimTime now) {
+void Context::reset(ClientId client) {
   for (const WorkId id : resident_) {
     WorkState& state = shared_.works[id];
     if (state.work.client != client || state.work.kind != program::WorkKind::kKernel) continue;
@@ -95,7 +95,7 @@ void Context::reset(ClientId client, SimTime now) {
     if (!waits) add(id);
   }
   changed_ = true;
-  tidy(now);
+  tidy();
 }
 
 void Context::drop_all_placed() {
@@ -118,7 +118,6 @@ void Context::thaw(SimTime now) {
   changed_ = true;
   settled_ = now;
   for (const WorkId id : resident_) {
-    set_running(shared_.works[id], true, now);
     if (shared_.works[id].started) shared_.note(Note::Kind::kResumed, id);
   }
 }
@@ -127,7 +126,6 @@ void Context::freeze(SimTime now) {
   settle(now);
   frozen_ = true;
   for (const WorkId id : resident_) {
-    set_running(shared_.works[id], false, now);
     if (shared_.works[id].started) shared_.note(Note::Kind::kPaused, id);
   }
 }
@@ -186,7 +184,6 @@ std::optional<WorkId> Context::end_one(SimTime now) {
   resident_.pop_back();
   pool_.give_all(ended_work->work.profile->residency, ended_work->placed);
   set_listed(*ended_work, false);
-  set_running(*ended_work, false, now);
   marked_ = 0;
   note_mix();
   return ended;
@@ -291,30 +288,14 @@ inline bool Context::settle_one(WorkId id, SimTime now) {
     return true;
   }
   if (state.waves.resident() > 0) pool_.give_all(needs, state.placed);
-  finish(id, now);
+  changed_ = true;
+  shared_.note(Note::Kind::kFinished, id);
   return false;
 }
 
-void Context::finish(WorkId id, SimTime now) {
-  WorkState& state = shared_.works[id];
-  changed_ = true;
-  set_running(state, false, now);
-  shared_.note(Note::Kind::kFinished, id);
-}
-
-void Context::set_running(WorkState& state, bool running, SimTime now) {
-  if (state.running == running) return;
-  state.running = running;
-  if (running) {
-    shared_.usage.begin(state.work.client, state.work.kind, now);
-  } else {
-    shared_.usage.end(state.work.client, state.work.kind, now);
-  }
-}
-
 // Drops works without resident blocks from the list, and returns whether rates may have changed.
-void Context::tidy(SimTime now) {
-  if (thin_) drop_thin(now);
+void Context::tidy() {
+  if (thin_) drop_thin();
   note_mix();
 }
 
@@ -324,7 +305,7 @@ inline void Context::note_mix() {
   note_cover();
 }
 
-void Context::drop_thin(SimTime now) {
+void Context::drop_thin() {
   thin_ = false;
   std::size_t kept = 0;
   for (const WorkId id : resident_) {
@@ -334,7 +315,6 @@ void Context::drop_thin(SimTime now) {
       continue;
     }
     set_listed(state, false);
-    set_running(state, false, now);
     state.waves.pause();
     if (!kept_off(state)) continue;
     state.stalled = true;

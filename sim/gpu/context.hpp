@@ -67,7 +67,7 @@ class Context {
   void limit_collectives(ClientId client);
 
   /// Kills the client's resident kernels; they wait and start over. Precondition: settled.
-  void reset(ClientId client, SimTime now);
+  void reset(ClientId client);
   /// Whether kernels or collectives are resident, or wait and are not kept off the GPU.
   [[nodiscard]] bool has_work() const;
 
@@ -134,7 +134,6 @@ class Context {
   inline bool settle_one(WorkId id, SimTime now);
   inline static Waves::Passed pass(WorkState& state, Duration span);
   inline static Waves::Passed pass_placed(WorkState& state, Duration span);
-  void finish(WorkId id, SimTime now);
   /// Call when work enters or leaves resident_.
   void set_listed(WorkState& state, bool listed) {
     state.listed = listed;
@@ -155,29 +154,27 @@ class Context {
   [[nodiscard]] bool refills_itself(std::size_t place) const;
   [[nodiscard]] bool kept_off(const WorkState& state) const;
   [[nodiscard]] std::uint64_t allowed(WorkId id) const;
-  void place_waiting(SimTime now);
+  void place_waiting();
   void hold_up(Line& line, ClientId client);
   [[nodiscard]] bool waits_behind(const Line& line, ClientId client) const;
   [[nodiscard]] std::size_t next_of(ClientId client, std::size_t from, std::size_t to) const;
-  void place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
-                      SimTime now);
-  HeldBack place_one(WorkId id, std::uint64_t most, SimTime now);
+  void place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line);
+  HeldBack place_one(WorkId id, std::uint64_t most);
   void tell_started(WorkId id);
 
   // Room of clients of equal priority (context_shares.cpp). [from, to) is a range of waiting_.
   [[nodiscard]] std::size_t level_end(std::size_t from) const;
   [[nodiscard]] bool several_clients(std::size_t from, std::size_t to) const;
-  void share_room(std::size_t from, std::size_t to, Line& line, SimTime now);
+  void share_room(std::size_t from, std::size_t to, Line& line);
   [[nodiscard]] double part_of_each(std::size_t from, std::size_t to);
-  bool place_next(std::size_t from, std::size_t to, double part, SimTime now);
-  bool place_beyond(std::size_t from, std::size_t to, SimTime now);
+  bool place_next(std::size_t from, std::size_t to, double part);
+  bool place_beyond(std::size_t from, std::size_t to);
   void mark_refills(std::size_t from, std::size_t to, double part, Line& line);
   [[nodiscard]] bool in_line(std::size_t from, std::size_t place) const;
   [[nodiscard]] bool leads(std::size_t from, std::size_t place) const;
   [[nodiscard]] bool below(std::size_t place, double part) const;
   [[nodiscard]] double covered(ClientId client) const;
-  void set_running(WorkState& work, bool running, SimTime now);
-  void tidy(SimTime now);
+  void tidy();
   inline void note_mix();
   [[nodiscard]] double all_covered() const;
   void note_cover() {
@@ -187,7 +184,7 @@ class Context {
   void count_covered();
   [[nodiscard]] double note_overlaps();
   [[nodiscard]] inline double sm_ns(const WorkState& state, double block_ns) const;
-  void drop_thin(SimTime now);
+  void drop_thin();
   [[nodiscard]] bool all_at_full_rate() const;
   void note_lit();
   [[nodiscard]] Confinement confinement_of(const WorkState& state) const;

@@ -81,22 +81,22 @@ void Context::catch_up(SimTime now) {
 
 // Kernels that have passed the front end now come after completions of this instant, one by one.
 void Context::place(SimTime now) {
-  place_waiting(now);
+  place_waiting();
   while (!arriving_.empty() && arriving_.front().at <= now) {
     add(arriving_.front().id);
     arriving_.erase(arriving_.begin());
-    place_waiting(now);
+    place_waiting();
   }
 }
 
 // Highest priority first. Processes of one priority share room. Streams of one process, and a
 // process that is alone in its priority, are served in order.
-void Context::place_waiting(SimTime now) {
+void Context::place_waiting() {
   if (!changed_) return;
   if (waiting_.empty()) {
     marked_ = 0;
     all_placed_ = changed_ = false;
-    return tidy(now);
+    return tidy();
   }
   Line line;
   awaited_.clear();
@@ -104,15 +104,15 @@ void Context::place_waiting(SimTime now) {
   for (std::size_t from = 0; from < waiting_.size();) {
     const std::size_t to = shared_.even ? level_end(from) : waiting_.size();
     if (!line.ahead && awaited_.empty() && several_clients(from, to)) {
-      share_room(from, to, line, now);
+      share_room(from, to, line);
     } else {
-      place_in_order(from, to, marked, line, now);
+      place_in_order(from, to, marked, line);
     }
     from = to;
   }
   drop_placed();
   changed_ = false;
-  tidy(now);
+  tidy();
 }
 
 // A work that waits for room blocks all later ones that may use the same SMs, except kernels of its
@@ -143,8 +143,7 @@ std::size_t Context::next_of(ClientId client, std::size_t from, std::size_t to) 
   return static_cast<std::size_t>(found - begin);
 }
 
-void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
-                             SimTime now) {
+void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line) {
   for (std::size_t i = from; i < to; ++i) {
     if (line.ahead && i >= marked) i = next_of(*line.ahead, i, to);
     if (i == to) return;
@@ -158,7 +157,7 @@ void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marke
     state.behind_held = !off && line.behind_held;
     if (state.refills) marked_ = i + 1;
     if (off || blocked) continue;
-    const HeldBack held = place_one(id, kAllBlocks, now);
+    const HeldBack held = place_one(id, kAllBlocks);
     if (held == HeldBack::kByGpu) hold_up(line, client);
     line.behind_held = line.behind_held || held == HeldBack::kByCap;
     all_placed_ = all_placed_ || held == HeldBack::kNot;
@@ -188,7 +187,7 @@ std::uint64_t Context::allowed(WorkId id) const {
 
 // Places as many blocks as fit, at most `most`, and returns the limit that holds the rest. If both
 // the cap and the GPU do, it is the cap: more room on the GPU would not help.
-Context::HeldBack Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
+Context::HeldBack Context::place_one(WorkId id, std::uint64_t most) {
   WorkState& state = shared_.works[id];
   const program::Residency& needs = state.work.profile->residency;
   const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
@@ -206,7 +205,6 @@ Context::HeldBack Context::place_one(WorkId id, std::uint64_t most, SimTime now)
     if (!state.listed) {
       set_listed(state, true);
       resident_.push_back(id);
-      set_running(state, true, now);
     }
     if (state.stalled) {
       state.stalled = false;
@@ -279,7 +277,6 @@ bool Context::begin_beside(WorkId id, SimTime now) {
   state.refills = state.started = true;
   set_listed(state, true);
   resident_.push_back(id);
-  set_running(state, true, now);
   const bool was_mixed = mixed_;
   mixed_ = resident_clients_ > 1;
   note_cover();

@@ -118,12 +118,12 @@ bool Context::below(std::size_t place, double part) const {
 // Places blocks until a kernel has no more to place, and parts change; false if no kernel gets
 // there. The first waiting collective gets all its blocks before any other kernel: two collectives
 // with half of the SMs each would wait for each other for ever.
-bool Context::place_next(std::size_t from, std::size_t to, double part, SimTime now) {
+bool Context::place_next(std::size_t from, std::size_t to, double part) {
   bool waits = false;
   for (std::size_t i = from; i < to && !waits; ++i) {
     const WorkId id = waiting_[i].id;
     if (shared_.works[id].work.kind != program::WorkKind::kCollective || !leads(from, i)) continue;
-    if (place_one(id, kAllBlocks, now) != HeldBack::kByGpu) return true;
+    if (place_one(id, kAllBlocks) != HeldBack::kByGpu) return true;
     waits = true;
   }
   for (std::size_t i = from; i < to; ++i) {
@@ -133,21 +133,21 @@ bool Context::place_next(std::size_t from, std::size_t to, double part, SimTime 
     if (!leads(from, i) || !below(i, part)) continue;
     const auto most = static_cast<std::uint64_t>((part - covered(client) + kPartSlack) *
                                                  state.work.profile->residency.blocks_per_sm);
-    if (place_one(id, most, now) != HeldBack::kByGpu) return true;
+    if (place_one(id, most) != HeldBack::kByGpu) return true;
     waits = waits || below(i, part);
   }
-  return !waits && place_beyond(from, to, now);
+  return !waits && place_beyond(from, to);
 }
 
 // The same for SMs beyond all parts, in order of arrival: a kernel that waits for room blocks all
 // later ones.
-bool Context::place_beyond(std::size_t from, std::size_t to, SimTime now) {
+bool Context::place_beyond(std::size_t from, std::size_t to) {
   std::optional<ClientId> ahead;
   for (std::size_t i = from; i < to; ++i) {
     const auto [id, client] = waiting_[i];
     if (!leads(from, i)) continue;
     if (ahead && *ahead != client) break;
-    if (place_one(id, kAllBlocks, now) != HeldBack::kByGpu) return true;
+    if (place_one(id, kAllBlocks) != HeldBack::kByGpu) return true;
     ahead = client;
   }
   return false;
@@ -185,9 +185,9 @@ void Context::mark_refills(std::size_t from, std::size_t to, double part, Line& 
   line.behind_held = any_held;
 }
 
-void Context::share_room(std::size_t from, std::size_t to, Line& line, SimTime now) {
+void Context::share_room(std::size_t from, std::size_t to, Line& line) {
   double part = part_of_each(from, to);
-  while (place_next(from, to, part, now)) part = part_of_each(from, to);
+  while (place_next(from, to, part)) part = part_of_each(from, to);
   all_placed_ = true;
   mark_refills(from, to, part, line);
 }

@@ -45,12 +45,6 @@ void Gpu::add_sm_ns(ClientId client, std::span<const double> log) {
   for (const double sm_ns : log) model_->books().add_sm_ns(client, sm_ns);
 }
 
-Duration Gpu::busy() const { return model_->books().busy(model_->now()); }
-
-Duration Gpu::busy_without_collectives() const {
-  return model_->books().busy_without_collectives(model_->now());
-}
-
 program::SharingMode Gpu::mode() const { return model_->mode(); }
 
 bool Gpu::freezes_contexts() const {

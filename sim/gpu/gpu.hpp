@@ -102,10 +102,7 @@ class Governor {
 
 /// One client's use of the GPU since the start.
 struct ClientUsage {
-  double sm_seconds = 0;    ///< integral over time of SMs covered by its resident blocks
-  Duration busy{};          ///< time with at least one of its operations running
-  std::uint64_t kernels = 0;
-  std::uint64_t copies = 0;
+  double sm_seconds = 0;     ///< integral over time of SMs covered by its resident blocks
   std::uint64_t resets = 0;  ///< kernels that started over
 };
 
@@ -157,10 +154,6 @@ class Gpu final : public engine::EventHandler {
   void log_sm_ns(std::vector<double>* log);
   /// Adds a log's SM time to the client's.
   void add_sm_ns(ClientId client, std::span<const double> log);
-  /// Time in which any operation of any client ran (NVML's utilisation).
-  [[nodiscard]] Duration busy() const;
-  /// Time in which any operation other than collectives ran.
-  [[nodiscard]] Duration busy_without_collectives() const;
   [[nodiscard]] const hardware::GpuSpec& spec() const;
   [[nodiscard]] program::SharingMode mode() const;
   /// Whether contexts can lose the GPU while they have work on it: listeners hear of such pauses.

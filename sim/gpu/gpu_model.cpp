@@ -144,7 +144,7 @@ WorkId Gpu::Model::submit(const Work& work) {
   size_grid(state);
   state.arrival = arrivals_++;
   state.end = SimTime::max();
-  state.started = state.running = state.listed = false;
+  state.started = state.listed = false;
   state.refills = state.behind_held = state.stalled = false;
   if (may_run_alone(state.work)) {
     begin_alone(id, engine_.now());
@@ -162,7 +162,6 @@ void Gpu::Model::queue(WorkId id, SimTime now) {
   const Work& work = state.work;
   if (work.kind == program::WorkKind::kCopy) return transfers_.add_copy(id, work.solo);
   if (work.kind == program::WorkKind::kMemset) {
-    shared_.usage.begin(work.client, work.kind, now);
     shared_.note(Note::Kind::kStarted, id);
     return transfers_.add_memset(id, work.solo, now);
   }
@@ -225,7 +224,7 @@ void Gpu::Model::drive_off(ClientId client, std::optional<program::Preemption> h
   Context& context = context_of(client);
   context.catch_up(now);
   shared_.clients[client.index()].off = how;
-  if (how == program::Preemption::kReset) context.reset(client, now);
+  if (how == program::Preemption::kReset) context.reset(client);
   context.touch();
   update(now);
 }
@@ -250,7 +249,7 @@ bool Gpu::Model::suspended(std::size_t context) const {
 }
 
 ClientUsage Gpu::Model::usage(ClientId client) const {
-  ClientUsage usage = shared_.usage.usage_of(client, engine_.now());
+  ClientUsage usage = shared_.usage.usage_of(client);
   for (const std::size_t live : live_) {
     usage.sm_seconds += contexts_[live].unsettled_sm_ns(client, engine_.now()) * 1e-9;
   }
@@ -320,16 +319,8 @@ inline void Gpu::Model::settle_live(SimTime now) {
 
 void Gpu::Model::run_transfers(SimTime now) {
   WorkId id{};
-  while (transfers_.take_ended(now, id)) {
-    const Work& work = shared_.works[id].work;
-    shared_.usage.end(work.client, work.kind, now);
-    shared_.note(Note::Kind::kFinished, id);
-  }
-  while (transfers_.take_started(now, id)) {
-    const Work& work = shared_.works[id].work;
-    shared_.usage.begin(work.client, work.kind, now);
-    shared_.note(Note::Kind::kStarted, id);
-  }
+  while (transfers_.take_ended(now, id)) shared_.note(Note::Kind::kFinished, id);
+  while (transfers_.take_started(now, id)) shared_.note(Note::Kind::kStarted, id);
 }
 
 // Passes the GPU on until no context has to pass it. A context whose last collective turns out to
@@ -378,7 +369,6 @@ void Gpu::Model::tell(SimTime now) {
 
 void Gpu::Model::tell_finished(WorkId id, SimTime now) {
   const Work& work = shared_.works[id].work;  // dangling once the listener has submitted
-  shared_.usage.count(work.client, work.kind);
   shared_.clients[work.client.index()].listener->on_work_finished(work.cookie, now);
   shared_.works.release(id);
 }

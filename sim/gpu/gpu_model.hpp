@@ -42,7 +42,6 @@ class Gpu::Model {
   void retract(ClientId client);
   [[nodiscard]] ClientUsage usage(ClientId client) const;
   [[nodiscard]] Usage& books() { return shared_.usage; }
-  [[nodiscard]] SimTime now() const { return engine_.now(); }
   [[nodiscard]] const hardware::GpuSpec& spec() const { return shared_.spec; }
   [[nodiscard]] program::SharingMode mode() const { return mode_; }
   void on_event(SimTime now);

@@ -30,12 +30,11 @@ bool Gpu::Model::may_run_alone(const Work& work) const {
 
 void Gpu::Model::begin_alone(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
-  state.started = state.running = true;
+  state.started = true;
   const Work& work = state.work;  // dangling once the listener has submitted
   const Duration solo = work.solo;
   alone_ = {id, now};
   contexts_.front().pass_alone(work.client, now);
-  shared_.usage.begin(work.client, work.kind, now);
   updating_ = true;
   needs_update_ = false;
   shared_.clients[work.client.index()].listener->on_work_started(work.cookie, id, now);
@@ -47,8 +46,7 @@ void Gpu::Model::begin_alone(WorkId id, SimTime now) {
 
 void Gpu::Model::end_alone(SimTime now) {
   const WorkId id = std::exchange(alone_, std::nullopt)->work;
-  WorkState& state = shared_.works[id];
-  const Work& work = state.work;
+  const Work& work = shared_.works[id].work;
   const std::uint64_t capacity = std::uint64_t{work.profile->residency.blocks_per_sm} *
                                  shared_.spec.sm_count;
   if (work.solo > Duration::zero()) {
@@ -56,8 +54,6 @@ void Gpu::Model::end_alone(SimTime now) {
     shared_.usage.add_sm_ns(work.client,
                             block_units(work) / waves / work.profile->residency.blocks_per_sm);
   }
-  state.running = false;
-  shared_.usage.end(work.client, work.kind, now);
   contexts_.front().pass_alone(work.client, now);
   updating_ = true;
   needs_update_ = false;

@@ -34,7 +34,6 @@ struct WorkState {
   double sm_share = 1;            ///< share of the SMs that a full wave covers
   SimTime end = SimTime::max();   ///< kCollective: when it ends, once that is known
   bool started = false;           ///< the listener has been told
-  bool running = false;           ///< its time counts as busy
   bool listed = false;            ///< in its context's list of resident work
   bool refills = false;           ///< its waiting blocks replace its ending ones
   bool behind_held = false;       ///< waits behind work held by an SM cap

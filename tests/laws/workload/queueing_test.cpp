@@ -68,8 +68,6 @@ class Queue final : public engine::EventHandler, public ServiceListener, public 
   [[nodiscard]] double busy_share() const {
     return to_seconds(served_) / to_seconds(engine_.now() - kSimStart);
   }
-  [[nodiscard]] Duration gpu_busy() const { return gpu_.busy(); }
-  [[nodiscard]] Duration served() const { return served_; }
 
   std::vector<double> waits;
 
@@ -114,7 +112,6 @@ void expect_theory(double load, double cv) {
   EXPECT_NEAR(wait.mean, theory, wait.half_width) << "load " << load << ", cv " << cv;
   EXPECT_LT(wait.half_width, 0.05 * theory) << "too wide to say anything";
   EXPECT_NEAR(queue.busy_share(), load, 0.02 * load);
-  EXPECT_EQ(queue.gpu_busy(), queue.served());
 }
 
 TEST(Queueing, MD1) {

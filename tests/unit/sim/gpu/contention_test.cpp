@@ -117,42 +117,13 @@ TEST_F(ContentionOnGpu, AClientDemandsAtMostAllAndARoundForgetsTheOneBefore) {
   EXPECT_EQ(demands.demand_of(ClientId{0}).dram, 0);
 }
 
-// The books: who used the GPU for how long.
-TEST_F(Books, BusyTimeIsTheUnionOfOperations) {
-  // A: 0-100 and 80-130 (copy). B: 200-250. Union 130 + 50.
-  const ClientId a = client();
-  const ClientId b = client();
-  kernel_at(0, 1, a, 100, blocks_of_warps(8, 4));
-  work_at(80, {.client = a, .kind = program::WorkKind::kCopy, .solo = Duration{50}, .cookie = 2});
-  kernel_at(200, 3, b, 50, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(gpu_->busy(), Duration{180});
-  EXPECT_EQ(gpu_->usage(a).busy, Duration{130});
-  EXPECT_EQ(gpu_->usage(b).busy, Duration{50});
-  EXPECT_EQ(gpu_->usage(a).kernels, 1u);
-  EXPECT_EQ(gpu_->usage(a).copies, 1u);
-  EXPECT_EQ(gpu_->usage(b).copies, 0u);
-}
-
-TEST_F(Books, WaitingWorkIsNotBusy) {
+// The books: who used how much of the GPU.
+TEST_F(Books, WaitingWorkUsesNothing) {
   const ClientId b = client();
   kernel_at(0, 1, client(), 100, blocks_of_warps(8, 4));
   kernel_at(10, 2, b, 100, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(gpu_->usage(b).busy, Duration{100});
-}
-
-TEST_F(Books, CollectivesAreToldApart) {
-  const ClientId c = client();
-  work_at(0, {.client = c,
-              .kind = program::WorkKind::kCollective,
-              .profile = keep(blocks_of_warps(1, 4)),
-              .cookie = 1});
-  kernel_at(50, 2, c, 100, blocks_of_warps(4, 4));
-  script_.at(100, [&] { gpu_->finish_collective(ids_.at(1), SimTime{Duration{400}}); });
-  run();
-  EXPECT_EQ(gpu_->busy(), Duration{400});
-  EXPECT_EQ(gpu_->busy_without_collectives(), Duration{100});
+  expect_run({{"start 2", 100}, {"end 2", 200}});
+  EXPECT_NEAR(gpu_->usage(b).sm_seconds, 4 * 100e-9, 1e-15);
 }
 
 TEST_F(Books, SmTimeFollowsTheWaves) {
@@ -167,7 +138,6 @@ TEST_F(Books, CanBeReadWhileAKernelRuns) {
   const ClientId c = client();
   kernel_at(0, 1, c, 200, blocks_of_warps(12, 4));
   script_.at(150, [&] {
-    EXPECT_EQ(gpu_->usage(c).busy, Duration{150});
     EXPECT_NEAR(gpu_->usage(c).sm_seconds, 500e-9, 1e-15);
   });
   run();
@@ -181,22 +151,18 @@ TEST_F(Books, AKernelAloneHasTheSameBooksIfItsContextTakesItOver) {
   kernel_at(0, 1, c, 200, blocks_of_warps(12, 4));
   script_.at(150, [&] { gpu_->set_sm_cap(c, small_gpu().sm_count); });
   expect_run({{"end 1", 200}});
-  EXPECT_EQ(gpu_->usage(c).busy, Duration{200});
-  EXPECT_EQ(gpu_->usage(c).kernels, 1U);
   EXPECT_NEAR(gpu_->usage(c).sm_seconds, 600e-9, 1e-15);
 }
 
-TEST_F(Books, FrozenContextsAreNotBusy) {
+TEST_F(Books, FrozenContextsUseNothing) {
   make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100}});
   const ClientId a = client();
   const ClientId b = client();
   kernel_at(0, 1, a, 200, blocks_of_warps(8, 4));
   kernel_at(0, 2, b, 200, blocks_of_warps(8, 4));
   run();
-  EXPECT_EQ(gpu_->usage(a).busy, Duration{200});
-  EXPECT_EQ(gpu_->usage(b).busy, Duration{200});
-  EXPECT_EQ(gpu_->busy(), Duration{400});
   EXPECT_NEAR(gpu_->usage(a).sm_seconds, 4 * 200e-9, 1e-15);
+  EXPECT_NEAR(gpu_->usage(b).sm_seconds, 4 * 200e-9, 1e-15);
 }
 
 // Two kernels of a recorded job, on three of four SMs each, from 50 to 100 at the same time. The

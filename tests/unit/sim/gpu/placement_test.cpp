@@ -291,8 +291,7 @@ TEST_F(Preemptions, a_reset_kernel_loses_all_that_it_did) {
   script_.at(200, [&] { gpu_->proceed(c); });
   expect_run({{"end 1", 300}});
   EXPECT_EQ(gpu_->usage(c).resets, 1u);
-  EXPECT_EQ(gpu_->usage(c).kernels, 1u);
-  EXPECT_EQ(gpu_->usage(c).busy, Duration{170});  // 70 lost, 100 again
+  EXPECT_NEAR(gpu_->usage(c).sm_seconds, 4 * 170e-9, 1e-15);  // 70 lost, 100 again
 }
 
 TEST_F(Preemptions, a_reset_makes_room_for_another_client_at_once) {
@@ -305,7 +304,7 @@ TEST_F(Preemptions, a_reset_makes_room_for_another_client_at_once) {
   expect_run({{"end 2", 50}, {"end 1", 150}});
 }
 
-TEST_F(Preemptions, who_stands_still_is_not_busy_because_somebody_is_reset) {
+TEST_F(Preemptions, who_stands_still_uses_nothing_because_somebody_is_reset) {
   // 3 stands still beside 1, from 10 to 110. A reset of a client that has nothing there changes
   // nothing.
   make(small_gpu(), {.mode = program::SharingMode::kIdleOnly});
@@ -316,7 +315,7 @@ TEST_F(Preemptions, who_stands_still_is_not_busy_because_somebody_is_reset) {
   kernel_at(10, 1, training, 100, blocks_of_warps(8, 4));
   script_.at(20, [&] { gpu_->preempt(idle, program::Preemption::kReset); });
   expect_run({{"end 3", 200}});
-  EXPECT_EQ(gpu_->usage(filler).busy, Duration{100});
+  EXPECT_NEAR(gpu_->usage(filler).sm_seconds, 100e-9, 1e-15);  // two blocks, a whole SM's
 }
 
 TEST_F(Preemptions, a_form_bounds_resident_blocks) {

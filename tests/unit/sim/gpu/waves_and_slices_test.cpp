@@ -347,7 +347,6 @@ TEST_F(TimeSlices, SwitchesCostTheirTime) {
   slice(10);
   kernel_at(0, 1, client(), 200, full_), kernel_at(0, 2, client(), 200, full_);
   expect_run({{"end 1", 320}, {"end 2", 430}});
-  EXPECT_EQ(gpu_->busy(), Duration{400});  // the device is idle in switches
 }
 
 TEST_F(TimeSlices, ALoneJobIsNeverSlowed) {
