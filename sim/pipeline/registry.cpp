@@ -88,6 +88,8 @@ const std::vector<ScheduleSpec>& schedule_specs() {
   return specs;
 }
 
+namespace {
+
 Result<const ScheduleSpec*> find_schedule(std::string_view name) {
   std::vector<std::string> names;
   for (const ScheduleSpec& spec : schedule_specs()) {
@@ -96,6 +98,8 @@ Result<const ScheduleSpec*> find_schedule(std::string_view name) {
   }
   return fail(unknown_name_message("schedule", name, names));
 }
+
+}  // namespace
 
 Result<PlannedSchedule> make_schedule(std::string_view name, const ScheduleRequest& request) {
   BUBBLESIM_ASSIGN_OR_RETURN(const ScheduleSpec* spec, find_schedule(name));

@@ -42,10 +42,7 @@ struct ScheduleSpec {
 /// All schedules, in the order of help.
 [[nodiscard]] const std::vector<ScheduleSpec>& schedule_specs();
 
-/// An unknown name is refused with the nearest one.
-[[nodiscard]] Result<const ScheduleSpec*> find_schedule(std::string_view name);
-
-/// The result passes check(). If p, m or v breaks the schedule's rule, the fault names the nearest
+/// The result passes check(). An unknown name is refused with the nearest one. If p, m or v breaks the schedule's rule, the fault names the nearest
 /// allowed value.
 [[nodiscard]] Result<PlannedSchedule> make_schedule(std::string_view name,
                                                     const ScheduleRequest& request);

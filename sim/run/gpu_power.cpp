@@ -8,6 +8,9 @@ namespace {
 
 constexpr double kMilli = 1e3;
 constexpr double kParts = 1e6;
+/// Powers are rounded to milliwatts, client by client, so that a cap is kept only to within this
+/// many watts.
+constexpr double kCapTolerance = 0.01;
 
 /// Watts on all SMs, and the part of them that follows the clock.
 struct ClassDraw {
@@ -33,24 +36,9 @@ double mean(const EnergySum& sum, Duration span) {
   return span == Duration::zero() ? 0 : sum.joules() / to_seconds(span);
 }
 
-}  // namespace
-
-PeriodWork& PeriodWork::operator+=(const PeriodWork& other) {
-  mean_w += other.mean_w;
-  fixed_w += other.fixed_w;
-  following_w += other.following_w;
-  return *this;
-}
-
+/// Whether no lower step exists.
 bool is_lowest_clock(const hardware::PowerSpec& power, double mhz) {
   return mhz < hardware::lowest_clock(power) + power.clock_step_mhz / 2;
-}
-
-void EnergySum::add(std::int64_t milliwatts, Duration time) {
-  constexpr std::int64_t kPicojoules = 1'000'000'000'000;
-  picojoules_ += milliwatts * time.count();
-  joules_ += picojoules_ / kPicojoules;
-  picojoules_ %= kPicojoules;
 }
 
 OpDraw draw_of(const program::Program& program, std::uint32_t index,
@@ -67,6 +55,22 @@ OpDraw draw_of(const program::Program& program, std::uint32_t index,
   return {.following_mw = milliwatts(draw.watts * draw.following * cover),
           .fixed_mw = milliwatts(draw.watts * (1 - draw.following) * cover),
           .cover_ppm = std::llround(cover * kParts)};
+}
+
+}  // namespace
+
+PeriodWork& PeriodWork::operator+=(const PeriodWork& other) {
+  mean_w += other.mean_w;
+  fixed_w += other.fixed_w;
+  following_w += other.following_w;
+  return *this;
+}
+
+void EnergySum::add(std::int64_t milliwatts, Duration time) {
+  constexpr std::int64_t kPicojoules = 1'000'000'000'000;
+  picojoules_ += milliwatts * time.count();
+  joules_ += picojoules_ / kPicojoules;
+  picojoules_ %= kPicojoules;
 }
 
 GpuPower::GpuPower(const hardware::GpuSpec& spec, const PowerConfig& config, SimTime warmup)

@@ -50,9 +50,6 @@ struct OpDraw {
   std::int64_t cover_ppm = 0;     ///< of the GPU's SMs
 };
 
-[[nodiscard]] OpDraw draw_of(const program::Program& program, std::uint32_t op,
-                             const hardware::GpuSpec& spec);
-
 /// Means over a period, in W.
 struct PeriodWork {
   double mean_w = 0;       ///< including idle power
@@ -61,13 +58,6 @@ struct PeriodWork {
 
   PeriodWork& operator+=(const PeriodWork& other);
 };
-
-/// Powers are rounded to milliwatts, client by client, so that a cap is kept only to within this
-/// many watts.
-inline constexpr double kCapTolerance = 0.01;
-
-/// Whether no lower step exists.
-[[nodiscard]] bool is_lowest_clock(const hardware::PowerSpec& power, double mhz);
 
 class NodePower;
 

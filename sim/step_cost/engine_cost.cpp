@@ -27,6 +27,14 @@ void pad_together(std::vector<Batch>& batches, const CaptureSizes& sizes) {
   }
 }
 
+/// A batch without useful work, run by an idle member of a data-parallel group.
+Batch idle_batch() {
+  Batch batch;
+  batch.tokens = batch.padded_tokens = batch.group_tokens = batch.sequences = 1;
+  batch.decodes = {1};
+  return batch;
+}
+
 }  // namespace
 
 EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model,
@@ -104,13 +112,6 @@ void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Ba
   }
   batch.padded_tokens = batch.group_tokens = padded_tokens(batch.tokens, sizes);
   batch.graphs = graphs_of(batch.tokens, batch.decodes_only(), sizes);
-}
-
-Batch idle_batch() {
-  Batch batch;
-  batch.tokens = batch.padded_tokens = batch.group_tokens = batch.sequences = 1;
-  batch.decodes = {1};
-  return batch;
 }
 
 namespace {

@@ -65,9 +65,6 @@ struct Batch {
 /// Replaces `batch`; its vectors keep their memory.
 void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Batch& batch);
 
-/// A batch without useful work, run by an idle member of a data-parallel group.
-[[nodiscard]] Batch idle_batch();
-
 /// An engine's costs besides its kernels. configs/engines/*.json (configs/engines/README.md
 /// explains each key): every constant is an object with its value and its source.
 struct EngineSpec {

@@ -74,11 +74,6 @@ struct CalibrationOrigin {
   std::optional<double> clock_after_mhz = std::nullopt;
 };
 
-/// "measured: bubblesim calibrate, 2026-11-22, NVIDIA H100 80GB HBM3, driver 580.1, n=120,
-/// quartiles 1.25us to 1.27us".
-[[nodiscard]] std::string source_of(const CalibratedConstant& constant,
-                                    const CalibrationOrigin& origin);
-
 /// The value as a device file spells it: "1.261us", "2.9TB/s", 0.7312; for texts, shares without a
 /// unit.
 [[nodiscard]] std::string value_text(ConstantUnit unit, double value);

@@ -1,5 +1,5 @@
-#include "sim/measure/calibrate/part_fit.hpp"
-
+// Fits the speed of kernels on a part of the SMs: the constants of hardware::PartSpec from times of
+// kernels that ran alone on some of the SMs, by the GPU model's formula (sim/gpu/contention.hpp).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -53,21 +53,28 @@ void improve_around(const std::vector<PartTime>& parts, hardware::GpuSpec& spec,
           kFine);
 }
 
-}  // namespace
-
+/// SMs that a client of this MPS percentage has.
 std::uint32_t sms_of(std::uint32_t percentage, const hardware::GpuSpec& spec) {
   return std::min(spec.sm_count, schedule::sm_cap(percentage, spec));
 }
 
+/// Waves of `blocks` on this many SMs, over those on all SMs.
 double relative_waves(std::uint64_t blocks, std::uint32_t sms, const hardware::GpuSpec& spec) {
   return static_cast<double>(divide_up(blocks, sms)) /
          static_cast<double>(divide_up(blocks, spec.sm_count));
 }
 
+/// Root mean square of the relative times' relative errors. Precondition: there are parts.
 double part_error(const std::vector<PartTime>& parts, const hardware::GpuSpec& spec) {
   return std::sqrt(squares(parts, spec) / static_cast<double>(parts.size()));
 }
 
+struct PartFit {
+  hardware::PartSpec part;
+  double error = 0;  ///< part_error
+};
+
+/// Least squares, to a thousandth. Precondition: there are parts.
 PartFit fit_parts(const std::vector<PartTime>& parts, hardware::GpuSpec spec) {
   spec.part = {0.5, 1.2};
   for (int round = 0; round < kRounds; ++round) {
@@ -76,8 +83,6 @@ PartFit fit_parts(const std::vector<PartTime>& parts, hardware::GpuSpec spec) {
   }
   return {spec.part, part_error(parts, spec)};
 }
-
-namespace {
 
 constexpr std::array<std::uint32_t, 7> kParts{100, 80, 65, 50, 40, 30, 20};
 constexpr std::array<program::KernelClass, 2> kPartClasses{program::KernelClass::kMemory,

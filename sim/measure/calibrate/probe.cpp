@@ -98,12 +98,6 @@ capture::KernelForm probe_form(std::uint64_t blocks, program::KernelClass kernel
   return form;
 }
 
-capture::KernelForm filling_form(const hardware::GpuSpec& spec) {
-  const program::Residency residency = program::residency_of(probe_needs(1), spec.sm);
-  return probe_form(std::uint64_t{residency.blocks_per_sm} * spec.sm_count,
-                    program::KernelClass::kCompute, spec);
-}
-
 capture::KernelForm lone_block_form(std::uint64_t blocks, program::KernelClass kernel_class,
                                     const hardware::GpuSpec& spec) {
   capture::KernelForm form = probe_form(blocks, kernel_class, spec);
@@ -114,7 +108,10 @@ capture::KernelForm lone_block_form(std::uint64_t blocks, program::KernelClass k
 
 std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec) {
   constexpr std::size_t kKernels = 48;
-  return std::vector<ProbeKernel>(kKernels, {filling_form(spec), std::chrono::microseconds(100)});
+  const program::Residency residency = program::residency_of(probe_needs(1), spec.sm);
+  const capture::KernelForm wave = probe_form(
+      std::uint64_t{residency.blocks_per_sm} * spec.sm_count, program::KernelClass::kCompute, spec);
+  return std::vector<ProbeKernel>(kKernels, {wave, std::chrono::microseconds(100)});
 }
 
 ProbePlan::ProbePlan(std::string name, std::uint32_t client) {

@@ -92,9 +92,6 @@ inline constexpr std::uint32_t kProbeThreads = 512;
                                              program::KernelClass kernel_class,
                                              const hardware::GpuSpec& spec);
 
-/// One wave that fills the GPU: nothing else fits beside it.
-[[nodiscard]] capture::KernelForm filling_form(const hardware::GpuSpec& spec);
-
 /// This many blocks, one at a time on an SM: each takes more than half of the shared memory.
 [[nodiscard]] capture::KernelForm lone_block_form(std::uint64_t blocks,
                                                   program::KernelClass kernel_class,

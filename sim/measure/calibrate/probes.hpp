@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/measure/calibrate/part_fit.hpp"
+#include "sim/hardware/gpu_spec.hpp"
 #include "sim/measure/calibrate/probe.hpp"
+#include "sim/program/kinds.hpp"
 
 namespace bubblesim::measure {
 
@@ -75,6 +76,13 @@ namespace bubblesim::measure {
 /// compute-bound kernel of many waves each.
 [[nodiscard]] ProbeRun part_run(const hardware::GpuSpec& spec);
 
+/// The time of a kernel of many equal blocks, one at a time on an SM, on some of the SMs.
+struct PartTime {
+  program::KernelClass kernel_class{};
+  std::uint32_t sms = 0;
+  double waves = 1;     ///< over the waves of the same kernel on all SMs
+  double relative = 0;  ///< duration over that of the same kernel on all SMs
+};
 [[nodiscard]] std::vector<PartTime> part_times(const Records& records,
                                                const hardware::GpuSpec& spec);
 
@@ -101,7 +109,7 @@ struct SmShare {
 [[nodiscard]] std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records);
 
 /// tpc_sms: the step of schedule::sm_cap whose SM counts explain these times best; the smallest of
-/// equals. The clock and the reach of DRAM are fitted with it (fit_parts). Nothing is found if the
+/// equals. The clock and the reach of DRAM are fitted with it. Nothing is found if the
 /// best step misses by more than 2 % (root mean square). Sets SmShare::sms.
 [[nodiscard]] Finding tpc_finding(std::vector<SmShare>& shares, const hardware::GpuSpec& spec);
 

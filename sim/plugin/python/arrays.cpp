@@ -35,7 +35,7 @@ py::tuple number_cells(const std::string& name, const Rows& rows, std::size_t co
     const auto* number = std::get_if<double>(&row->cells[column]);
     values.push_back(number == nullptr ? std::numeric_limits<double>::quiet_NaN() : *number);
   }
-  return number_column(name, std::move(values));
+  return py::make_tuple(name, "number", array_of(py::dtype("f8"), std::move(values)), py::none());
 }
 
 py::tuple integer_cells(const std::string& name, const Rows& rows, std::size_t column) {
@@ -59,10 +59,6 @@ py::tuple text_cells(const std::string& name, const Rows& rows, std::size_t colu
 }
 
 }  // namespace
-
-py::tuple number_column(const std::string& name, std::vector<double> values) {
-  return py::make_tuple(name, "number", array_of(py::dtype("f8"), std::move(values)), py::none());
-}
 
 py::tuple integer_column(const std::string& name,
                          const std::vector<std::optional<std::int64_t>>& values) {

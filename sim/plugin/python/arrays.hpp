@@ -51,9 +51,8 @@ template <class T>
 
 // Tables for pandas: a list of columns (name, kind, values, missing).
 
-/// kind "number": float64, NaN for a missing value; "integer": int64, and a bool array of the
-/// missing ones or None; "text": a list of str or None.
-[[nodiscard]] py::tuple number_column(const std::string& name, std::vector<double> values);
+/// Kind "number", of result_columns_of() only: float64, NaN for a missing value; "integer": int64,
+/// and a bool array of the missing ones or None; "text": a list of str or None.
 [[nodiscard]] py::tuple integer_column(const std::string& name,
                                        const std::vector<std::optional<std::int64_t>>& values);
 [[nodiscard]] py::tuple text_column(const std::string& name, py::list values);
