@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/number_text.hpp"
 #include "sim/base/units.hpp"
@@ -100,20 +101,6 @@ Result<Value> read_value(const ParameterSpec& parameter, const JsonScalar& given
   return parse_value(parameter, text_of(given));
 }
 
-/// A JSON pointer's escapes, RFC 6901 section 3.
-std::string pointer_token(std::string_view name) {
-  std::string token;
-  for (const char c : name) {
-    if (c == '~')
-      token += "~0";
-    else if (c == '/')
-      token += "~1";
-    else
-      token += c;
-  }
-  return token;
-}
-
 }  // namespace
 
 const Value& type_value(const ParameterSpec& parameter) {
@@ -141,8 +128,8 @@ CheckedResult<ParameterSet> check_parameters(const PolicySpec& spec,
   }
   Errors errors;
   const auto add_error = [&](std::string_view name, std::string message) {
-    errors.push_back(
-        {std::string(file), std::string(place) + "/" + pointer_token(name), std::move(message)});
+    const Json::json_pointer own = Json::json_pointer() / std::string(name);
+    errors.push_back({std::string(file), std::string(place) + own.to_string(), std::move(message)});
   };
   std::set<std::string_view> seen;
   for (const auto& [name, given_value] : given) {

@@ -61,8 +61,6 @@ ArrivalOutcome Scheduler::arrive(const Request& request) {
   }
   queue_.insert(place_of(slot));
   ++counts_.arrived;
-  counts_.most_waiting =
-      std::max(counts_.most_waiting, static_cast<std::uint32_t>(queue_.size()));
   return what;
 }
 
@@ -248,7 +246,6 @@ bool Scheduler::swap_out(Sequence& sequence) {
   sequence.swapped_blocks = sequence.host_blocks = blocks;
   step_->blocks_swapped_out += copied;
   count_copies(copied);
-  ++counts_.swap_outs;
   counts_.blocks_swapped_out += copied;
   return true;
 }
@@ -382,7 +379,6 @@ void Scheduler::begin_prefill(Sequence& sequence, std::uint32_t found, SimTime n
 void Scheduler::swap_in(Sequence& sequence) {
   step_->blocks_swapped_in += sequence.swapped_blocks;
   count_copies(sequence.swapped_blocks);
-  counts_.blocks_swapped_in += sequence.swapped_blocks;
   const std::uint32_t kept = spec_.swap_reuse ? sequence.computed / spec_.block_size : 0;
   host_blocks_used_ -= sequence.host_blocks - kept;
   sequence.host_blocks = kept;

@@ -135,12 +135,9 @@ struct SchedulerCounts {
   std::uint64_t drafted_tokens = 0;     ///< of those computed
   std::uint64_t rejected_tokens = 0;    ///< of those drafted
   std::uint64_t preemptions = 0;        ///< of both kinds
-  std::uint64_t swap_outs = 0;          ///< sequences
   std::uint64_t swaps_without_room = 0; ///< recomputed instead
   std::uint64_t blocks_swapped_out = 0;
-  std::uint64_t blocks_swapped_in = 0;
   std::uint32_t most_blocks = 0;        ///< at once
-  std::uint32_t most_waiting = 0;
   std::uint32_t most_running = 0;
 };
 

@@ -67,8 +67,8 @@ Json answer_of(const ServerSetup& setup, const ServedLoad& load, const CounterSe
               {"step_times", costs_of(setup)},
               {"prefix_caching", setup.scheduler.enable_prefix_caching},
               {"steps", load.steps},
-              {"preemptions", load.counts.preemptions},
-              {"prefix_hit_tokens", load.counts.prefix_hit_tokens},
+              {"preemptions", load.preemptions},
+              {"prefix_hit_tokens", load.prefix_hit_tokens},
               {"counters", counters_object(counters)}};
   for (const SimulatedRequest& request : load.requests) {
     out["requests"].push_back({{"queued_ns", ns(request.queued)},
@@ -138,7 +138,10 @@ class Group {
       start_steps();
     }
     load_.end = now_;
-    for (const auto& member : members_) add_counts(member->scheduler.counts());
+    for (const auto& member : members_) {
+      load_.preemptions += member->scheduler.counts().preemptions;
+      load_.prefix_hit_tokens += member->scheduler.counts().prefix_hit_tokens;
+    }
     return std::move(load_);
   }
 
@@ -175,17 +178,6 @@ class Group {
     if (!steps_run_) return;
     end_ = now_ + cost_.step_time(steps_, queued);
     ++load_.steps;
-  }
-
-  void add_counts(const serving::SchedulerCounts& counts) {
-    load_.counts.preemptions += counts.preemptions;
-    load_.counts.recomputed_tokens += counts.recomputed_tokens;
-    load_.counts.prefix_hit_tokens += counts.prefix_hit_tokens;
-    load_.counts.computed_tokens += counts.computed_tokens;
-    load_.counts.output_tokens += counts.output_tokens;
-    load_.counts.finished += counts.finished;
-    load_.counts.most_running = std::max(load_.counts.most_running, counts.most_running);
-    load_.counts.most_blocks = std::max(load_.counts.most_blocks, counts.most_blocks);
   }
 
   std::span<const serving::Request> requests_;

@@ -113,7 +113,8 @@ struct ServedLoad {
   std::vector<SimulatedRequest> requests;  ///< in the order of the requests given
   SimTime end{};
   std::uint64_t steps = 0;  ///< of the group
-  serving::SchedulerCounts counts;  ///< sums over the members
+  std::uint64_t preemptions = 0;        ///< sums over the members
+  std::uint64_t prefix_hit_tokens = 0;
 };
 
 /// Serves `requests`, which are ordered by arrival and numbered from 0 on; each is admissible.
