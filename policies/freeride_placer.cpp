@@ -27,8 +27,8 @@ const GpuState* FreeRidePlacer::choose(const JobInfo& job, std::span<const GpuSt
   const GpuState* best = nullptr;
   const auto rank = [&](const GpuState& gpu) {
     const Queue& queue = queue_of(gpu);
-    const std::size_t length = job.memory_known ? gpu.jobs + queue.jobs.size() : 0;
-    return std::tuple(length, ~queue.headroom.value, gpu.id);
+    const std::uint64_t most_headroom = job.memory_known ? 0 : ~queue.headroom.value;
+    return std::tuple(most_headroom, gpu.jobs + queue.jobs.size(), gpu.id);
   };
   for (const GpuState& gpu : gpus) {
     const bool known = job.memory_known && gpu.memory != Bytes{};

@@ -1,8 +1,9 @@
-// FreeRide's manager. A side task queues at a GPU (pipeline stage) whose headroom exceeds the
-// task's memory: at the one with the shortest queue; ties go to the most headroom, then to the
-// lowest number. A task of unknown memory queues at the GPU of largest headroom. Each GPU runs the
-// tasks of its queue one after another. Headroom is the device memory that training's peak leaves
-// free. Endless tasks (instances of services) are placed by the same rule, but block no queue.
+// FreeRide's manager (scheduler_v1.py:365-394). A side task queues at a GPU (pipeline stage) whose
+// headroom exceeds the task's memory: at the one with the shortest queue, or, if the task's memory
+// is not known, at the one of largest headroom, then with the shortest queue. Ties go to the lowest
+// number. Each GPU runs the tasks of its queue one after another. Headroom is the device memory
+// that training's peak leaves free. Endless tasks (instances of services) are placed by the same
+// rule, but block no queue.
 #pragma once
 
 #include <cstdint>

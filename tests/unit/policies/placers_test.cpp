@@ -177,12 +177,12 @@ GpuState gpu(std::uint32_t id, Bytes used, std::uint32_t jobs = 0) {
   return state;
 }
 
-// Headrooms of 4 and 8 GB. Job 0 goes where there is more, 1 to the shorter queue, 2 (5 GB) only
-// fits GPU 1 and waits behind 0.
+// Headrooms of 4 and 8 GB. Of two empty queues job 0 takes GPU 0's, 1 takes the shorter one, 2 (5
+// GB) only fits GPU 1 and waits behind 1.
 TEST(FreeRidePlacer, QueuesWhereHeadroomSufficesAndTheQueueIsShortest) {
   FreeRidePlacer placer;
   const std::vector<JobInfo> jobs{job(0, gb(3)), job(1, gb(3)), job(2, gb(5))};
-  EXPECT_THAT(placed(placer, jobs, {gpu(0, gb(12)), gpu(1, gb(8))}), ElementsAre("1@0", "0@1"));
+  EXPECT_THAT(placed(placer, jobs, {gpu(0, gb(12)), gpu(1, gb(8))}), ElementsAre("0@0", "1@1"));
   EXPECT_THAT(placed(placer, {jobs[2]}, {gpu(0, gb(12)), gpu(1, gb(11), 1)}), IsEmpty());
   EXPECT_THAT(placed(placer, {jobs[2]}, {gpu(0, gb(12)), gpu(1, gb(8))}), ElementsAre("2@1"));
 }
@@ -191,6 +191,14 @@ TEST(FreeRidePlacer, PutsUnknownMemoryWhereHeadroomIsLargest) {
   FreeRidePlacer placer;
   const std::vector<JobInfo> jobs{job(0, Bytes{}), job(1, Bytes{})};
   EXPECT_THAT(placed(placer, jobs, {gpu(0, gb(12)), gpu(1, gb(8))}), ElementsAre("0@1"));
+}
+
+// Headrooms of 4, 8 and 8 GB: of the larger ones GPU 1, then the shorter queue, GPU 2's.
+TEST(FreeRidePlacer, SpreadsUnknownMemoryOverEqualHeadrooms) {
+  FreeRidePlacer placer;
+  const std::vector<JobInfo> jobs{job(0, Bytes{}), job(1, Bytes{})};
+  EXPECT_THAT(placed(placer, jobs, {gpu(0, gb(12)), gpu(1, gb(8)), gpu(2, gb(8))}),
+              ElementsAre("0@1", "1@2"));
 }
 
 TEST(FreeRidePlacer, CountsTasksWithoutHeadroom) {
