@@ -3,9 +3,10 @@
 // `queue_capacity` kernels in flight, so that little is lost.
 //
 // When training launches after being idle, by `mode`:
-//   wait   fillers launch no more; what is in flight (up to `wait_capacity`) ends. The baseline.
-//   reset  fillers' queued kernels withdraw at once (kAfterBlocks), and kResetLatency later
-//          running ones are killed and begin again (kReset) when training is idle.
+//   wait   resident blocks end; what else is in flight (up to `wait_capacity` kernels, which look
+//          at a flag first) withdraws until training is idle (kAfterBlocks). The baseline.
+//   reset  the same, and kResetLatency later running kernels are killed and begin again (kReset)
+//          when training is idle.
 //   reef   reset, and dynamic kernel padding: beside the kernel of training that runs, a filler
 //          goes on in the SMs that it leaves.
 // Padding (reef_padding.hpp): streams are not seen, so training's oldest outstanding kernel is
@@ -20,8 +21,8 @@
 //
 // Ties: client order. Source: the paper; SJTU-IPADS/reef at 58dabe0 (capacity 2; baseline 1024).
 // Differs: training is never held (REEF launches it after the reset); padding caps SMs in place of
-// merging kernels; a reset rolls back nothing that had ended (REEF runs up to two ended kernels
-// again). Reconstructed: the reset's latency. AMD's reset does not exist on NVIDIA GPUs.
+// merging kernels; ended kernels never run again (REEF: up to two after a reset), stopped go on
+// (REEF: begin again). Reconstructed: the latency of the reset, which no NVIDIA GPU has.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -160,13 +161,12 @@ class Reef final : public Policy {
   /// Training has work again.
   void arrive(Instant now, Actions& actions) {
     front_since_ = now;
-    if (mode_ == Mode::kWait) return;
     for (std::uint32_t id = 1; id < off_.size(); ++id) {
       if (queues_[id].empty()) continue;
       off_[id] = true;
       actions.preempt(ClientId{id}, Preemption::kAfterBlocks);
     }
-    reset_at_ = now + kResetLatency;
+    if (mode_ != Mode::kWait) reset_at_ = now + kResetLatency;
   }
 
   /// Training has no work any more.
@@ -273,7 +273,7 @@ PolicySpec reef_spec() {
       collectives_parameter(),
   };
   spec.demands = {{SystemFeature::kLaunchInterception},
-                  {SystemFeature::kRewrittenKernels, "mode", {"reef"}},
+                  {SystemFeature::kRewrittenKernels},
                   {SystemFeature::kDriverPatch, "mode", {"reef", "reset"}}};
   spec.make = [](const ParameterSet& given) { return std::make_unique<Reef>(given); };
   return spec;

@@ -269,12 +269,15 @@ TEST(reef, kills_nothing_if_training_is_shorter_than_the_latency) {
               ElementsAre(Done{1500us, "preempt 1 after_blocks"}, Done{1530us, "proceed 1"}));
 }
 
-TEST(reef, only_stops_launching_under_wait) {
+/// Three of 1 ms are in flight. Training at 1.5 ms stops the second for 2 ms, and with it the two
+/// behind it; it ends at 4 ms, so that a fifth is launched. None is killed.
+TEST(reef, stops_what_is_in_flight_under_wait) {
   Scenario single = compute_scenario(5ms, {kernel(100, 1ms)}, 100, {train(1500us, 100, 2ms)});
   const Outcome outcome = drive("reef", {"mode=wait", "wait_capacity=3"}, single);
-  EXPECT_THAT(outcome.done, IsEmpty());
-  EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, Duration{0}, Duration{0}, 1ms, 3500us,
-                                            3500us, 4ms));
+  EXPECT_THAT(outcome.done, ElementsAre(Done{1500us, "preempt 1 after_blocks"},
+                                        Done{3500us, "proceed 1"}));
+  EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, Duration{0}, Duration{0}, 1ms, 4ms));
+  EXPECT_EQ(outcome.counts.count("reef_resets"), 0u);
 }
 
 /// Training's kernel of 60 blocks leaves 40 of 100 SMs for 1 ms, from 1 ms on. The filler's kernel

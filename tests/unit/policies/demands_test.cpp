@@ -94,8 +94,7 @@ TEST(demands, are_told_by_parameter) {
   const policy::Registry registry = builtin_policies();
   EXPECT_EQ(policy::demands_text(**registry.find("exclusive")), "nothing");
   EXPECT_EQ(policy::demands_text(**registry.find("reef")),
-            "launch_interception, rewritten_kernels (mode = reef), driver_patch (mode = reef or "
-            "reset)");
+            "launch_interception, rewritten_kernels, driver_patch (mode = reef or reset)");
   EXPECT_EQ(policy::demands_text(**registry.find("xsched")),
             "launch_interception, time_slicing (sharing = time_sliced), mps (sharing = spatial), "
             "rewritten_kernels (level = 2), time_slicing (level = 3), driver_patch (level = 3)");

@@ -211,11 +211,13 @@ class SpaceTest : public ::testing::Test {
 
 TEST_F(SpaceTest, recommends_what_the_system_can_have) {
   SystemChoice system;
-  system.can = {SystemFeature::kTimeSlicing, SystemFeature::kLaunchInterception};
+  system.can = {SystemFeature::kTimeSlicing, SystemFeature::kLaunchInterception,
+                SystemFeature::kRewrittenKernels};
   const Space space(registry, system, {});
   const auto starts = space.starts();
-  EXPECT_EQ(names(starts, space, true),
-            (std::set<std::string>{"exclusive", "reef", "time_slicing", "vcuda", "xsched"}));
+  EXPECT_EQ(names(starts, space, true), (std::set<std::string>{"exclusive", "reef", "tally",
+                                                               "time_slicing", "vcuda",
+                                                               "xsched"}));
   for (const Proposal& one : starts) {  // reef without its driver, xsched at level 1
     if (!space.is_available(one)) continue;
     EXPECT_TRUE(space.lacking(one).empty()) << proposal_text(one);
