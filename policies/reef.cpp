@@ -10,19 +10,19 @@
 //   reef   reset, and dynamic kernel padding: beside the kernel of training that runs, a filler
 //          goes on in the SMs that it leaves.
 // Padding (reef_padding.hpp): streams are not seen, so training's oldest outstanding kernel is
-// taken for the running one. Left are the SMs of neither it (blocks of one wave, evenly over the
-// SMs) nor any outstanding collective of training. A filler goes on there, capped to their share,
-// if a wave of its next kernel (duration over waves; of several in flight the longest) is no longer
-// than what remains of training's. It is stopped (kAfterBlocks, no work is lost) before a wave
-// would outlast it, and when the next kernel of training does not admit it. One filler at a time,
-// the first that fits. A kernel that fills the GPU leaves no room, so little is padded while the
-// host runs ahead of a full GPU. Kernels without a known duration, grid or occupancy are never
-// padded (counter).
+// taken for the running one. Left are the SMs of neither it (a block an SM first: of 100 SMs 60
+// blocks cover 60, and 250, three an SM, 84: scheduler.cpp:524,578) nor any outstanding collective
+// of training. A filler goes on there, capped to them, if a wave of its next kernel (duration
+// over waves; of several in flight the longest) is no longer than what remains of training's. It is
+// stopped (kAfterBlocks, no work is lost) before a wave would outlast it, and when the next kernel
+// of training does not admit it. One filler at a time, the first that fits. A filler's kernels
+// without a known duration, grid or occupancy are never padded (counter).
 //
 // Ties: client order. Source: the paper; SJTU-IPADS/reef at 58dabe0 (capacity 2; baseline 1024).
-// Differs: training is never held (REEF launches it after the reset); padding caps SMs in place of
-// merging kernels; ended kernels never run again (REEF: up to two after a reset), stopped go on
-// (REEF: begin again). Reconstructed: the latency of the reset, which no NVIDIA GPU has.
+// Differs: training is never held (REEF launches it after the reset); padding caps the filler's SMs
+// in place of merging kernels, and training keeps all SMs; ended kernels never run again (REEF: up
+// to two after a reset), stopped ones go on (REEF: begin again). Reconstructed: the latency of the
+// reset, which no NVIDIA GPU has.
 #include <algorithm>
 #include <memory>
 #include <vector>

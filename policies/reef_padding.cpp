@@ -11,11 +11,12 @@ namespace {
 /// searched for them.
 constexpr std::size_t kDepth = 16;
 
-/// SMs that a launch covers if its blocks lie evenly; each block of a collective has its own SM.
+/// SMs that REEF gives a launch: the fewest on which it has no more blocks an SM than on all of
+/// them. Each block of a collective has its own.
 std::uint64_t covered_sms(const QueuedLaunch& launch, std::uint32_t gpu_sms) {
   if (launch.kind == policy::WorkKind::kCollective) return launch.blocks;
-  if (launch.sm_blocks == 0 || launch.blocks >= launch.sm_blocks) return gpu_sms;
-  return divide_up(launch.blocks * gpu_sms, launch.sm_blocks);
+  if (launch.blocks == 0) return gpu_sms;
+  return divide_up(launch.blocks, divide_up(launch.blocks, gpu_sms));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ struct PaddingRoom {
 };
 
 /// The room beside training's present kernel, the oldest outstanding launch, which began at
-/// `since`, and beside all of its outstanding collectives. None if the kernel's duration or
-/// occupancy is not known, or if the launch is no kernel. Precondition: the queue is not empty.
+/// `since`, and beside all of its outstanding collectives. None if the kernel's duration or grid is
+/// not known, or if the launch is no kernel. Precondition: the queue is not empty.
 [[nodiscard]] PaddingRoom padding_room(const LaunchQueue& training, policy::Instant since,
                                        std::uint32_t gpu_sms);
 

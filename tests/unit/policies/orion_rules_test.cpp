@@ -106,27 +106,33 @@ LaunchQueue queue(std::initializer_list<std::pair<WorkKind, std::uint64_t>> laun
   return result;
 }
 
-TEST(padding_room, is_what_one_partial_wave_leaves_until_it_ends) {
+TEST(padding_room, is_what_a_block_an_sm_leaves_until_the_kernel_ends) {
   const PaddingRoom room = padding_room(queue({{WorkKind::kKernel, 61}}), 5us, 100);
-  EXPECT_EQ(room.sms, 69u);  // 61 of 200 blocks cover 30.5 SMs
+  EXPECT_EQ(room.sms, 39u);  // 100 - 61, though 61 blocks fit into 31 SMs
   EXPECT_EQ(room.end, Duration{15us});
 }
 
-TEST(padding_room, is_none_beside_a_whole_wave_or_a_copy) {
+/// On 100 SMs 250 blocks are three an SM, which 84 SMs hold, and 101 are two, which 51 hold.
+TEST(padding_room, is_what_the_last_layer_of_blocks_leaves) {
+  EXPECT_EQ(padding_room(queue({{WorkKind::kKernel, 250}}), 0us, 100).sms, 16u);
+  EXPECT_EQ(padding_room(queue({{WorkKind::kKernel, 101}}), 0us, 100).sms, 49u);
+}
+
+TEST(padding_room, is_none_beside_full_layers_or_a_copy) {
+  EXPECT_EQ(padding_room(queue({{WorkKind::kKernel, 100}}), 0us, 100).sms, 0u);
   EXPECT_EQ(padding_room(queue({{WorkKind::kKernel, 200}}), 0us, 100).sms, 0u);
-  EXPECT_EQ(padding_room(queue({{WorkKind::kKernel, 250}}), 0us, 100).sms, 0u);
   EXPECT_EQ(padding_room(queue({{WorkKind::kCopy, 0}}), 0us, 100).sms, 0u);
 }
 
 /// A collective's 24 blocks have 24 SMs; the kernel behind it may run beside it.
 TEST(padding_room, counts_collectives_and_the_kernel_that_may_run_beside_them) {
   EXPECT_EQ(padding_room(queue({{WorkKind::kCollective, 24}}), 0us, 100).sms, 76u);
-  EXPECT_EQ(padding_room(queue({{WorkKind::kCollective, 24}, {WorkKind::kKernel, 100},
+  EXPECT_EQ(padding_room(queue({{WorkKind::kCollective, 24}, {WorkKind::kKernel, 50},
                                 {WorkKind::kKernel, 200}}),
                          0us, 100)
                 .sms,
             26u);  // 100 - 24 - 50
-  EXPECT_EQ(padding_room(queue({{WorkKind::kKernel, 100}, {WorkKind::kCollective, 24}}), 0us,
+  EXPECT_EQ(padding_room(queue({{WorkKind::kKernel, 50}, {WorkKind::kCollective, 24}}), 0us,
                          100)
                 .sms,
             26u);
