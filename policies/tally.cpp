@@ -272,8 +272,9 @@ PolicySpec tally_spec() {
                       {"blocks", "No fewer workers, and no smaller slices.",
                        code + ": MIN_WORKER_BLOCKS"}),
       declare_number("lowest_speed", limits.lowest_speed, 0.01, 1,
-                     {"", "Forms slower than this part of the kernel's speed are not taken.",
-                      code + ": the threshold falls to 0.1, then the original is taken"}),
+                     {"", "Forms of a block an SM or more are no slower than this part of the "
+                          "kernel's speed.",
+                      code + ": the threshold falls to 0.1"}),
       declare_number("short_speed", limits.short_speed, 0.01, 1,
                      {"", "Nor slower than this for kernels that end within the turnaround.",
                       code + ": FALL_BACK_TO_ORIGINAL_THRESHOLD_FOR_SHORT_KERNEL"}),

@@ -1,6 +1,7 @@
 #include "policies/tally_config.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/base/divide.hpp"
 
@@ -96,23 +97,24 @@ bool find(const TallyKernel& kernel, const TallyLimits& limits, double speed, Ta
   return false;
 }
 
-/// Fewer workers than SMs, or smaller slices, whatever their estimated turnaround.
+/// Fewer workers than SMs, or smaller slices: whichever is faster with a block an SM, if that is
+/// fast enough. How slow the smaller form itself is, Tally's code does not ask.
 TallyForm shrunk(const TallyKernel& kernel, const TallyLimits& limits, const TallyForm& original) {
   const std::uint64_t units = std::min<std::uint64_t>(limits.sms, kernel.blocks);
-  const Duration estimate = persistent(kernel, limits, units).turnaround;
-  const double part = static_cast<double>(limits.turnaround.count()) /
-                      std::max(1.0, static_cast<double>(estimate.count()));
-  const auto fewer = static_cast<std::uint64_t>(part * static_cast<double>(units));
-  const TallyForm workers =
-      persistent(kernel, limits, std::clamp<std::uint64_t>(fewer, limits.least_blocks, units));
-  if (workers.speed >= limits.lowest_speed) return workers;
-  const double wanted = kSliceMargin * static_cast<double>(kernel.length.count()) /
-                        static_cast<double>(limits.turnaround.count());
-  const auto slices = static_cast<std::uint64_t>(wanted) + 1;
-  const TallyForm slice =
-      sliced(kernel, limits,
-             std::max<std::uint64_t>(limits.least_blocks, divide_up(kernel.blocks, slices)));
-  return slice.speed >= limits.lowest_speed ? slice : original;
+  const TallyForm workers = persistent(kernel, limits, units);
+  const TallyForm slices = sliced(kernel, limits, units);
+  if (std::max(workers.speed, slices.speed) < limits.lowest_speed) return original;
+  const auto limit = static_cast<double>(limits.turnaround.count());
+  if (workers.speed >= slices.speed) {
+    const double part = limit / std::max(1.0, static_cast<double>(workers.turnaround.count()));
+    const auto fewer = static_cast<std::uint64_t>(part * static_cast<double>(units));
+    return persistent(kernel, limits, std::clamp<std::uint64_t>(fewer, limits.least_blocks, units));
+  }
+  const double wanted = kSliceMargin * static_cast<double>(kernel.length.count()) / limit;
+  const std::uint64_t count = std::max(static_cast<std::uint64_t>(std::ceil(wanted)),
+                                       divide_up(kernel.blocks, units));
+  return sliced(kernel, limits, std::max<std::uint64_t>(limits.least_blocks,
+                                                        divide_up(kernel.blocks, count)));
 }
 
 }  // namespace

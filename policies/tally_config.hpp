@@ -33,7 +33,7 @@ struct TallyLimits {
   Duration slice_overhead{};       ///< of each slice's launch after the first
   std::uint32_t threads_per_sm = 1536;  ///< the most threads of workers on an SM
   std::uint32_t least_blocks = 24;      ///< the fewest workers, and the smallest slice
-  double lowest_speed = 0.1;            ///< slower forms are not chosen
+  double lowest_speed = 0.1;            ///< slower forms of a block an SM or more are not chosen
   double short_speed = 0.5;             ///< the same, for kernels shorter than the turnaround
   std::uint32_t busy_threads = 128;     ///< threads that keep an SM's units busy
   double dram_share = 0.45;             ///< this share of the blocks that fit keeps DRAM busy

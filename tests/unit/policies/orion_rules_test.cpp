@@ -229,20 +229,39 @@ TEST(choose_form, takes_slices_if_they_are_faster) {
   EXPECT_EQ(slices.turnaround, Duration{50us});  // 1 ms in 20 slices
 }
 
-/// 800 blocks of 5 ms. No form retreats in 50 us: one worker an SM has 5 ms * 1.25 * 0.45 * 8 / 8
-/// batches / 2 = 1.4 ms. 50 us are a 28th part, 3 workers: raised to 24, 0.03 of the blocks, which
-/// keep 1 / 15 of the pace. Slices of 24 blocks do, too: both below a tenth.
+/// 800 blocks of 5 ms. No form retreats in 50 us: with a block an SM, an eighth of those that fit,
+/// workers have 0.22 of the speed, slices 1 / (3.6 + 35 us / 5 ms) = 0.28. Slices have 24 blocks,
+/// the fewest, at 0.03 / 0.45 of the pace: these 34 are taken, though slower than a tenth. The
+/// original is taken where a block an SM is too slow.
 TEST(choose_form, falls_back_to_the_original_if_all_forms_are_too_slow) {
-  EXPECT_EQ(choose_form(kernel(800, 5ms), limits(50us)).kind, FormKind::kOriginal);
+  const TallyForm slices = choose_form(kernel(800, 5ms), limits(50us));
+  EXPECT_EQ(slices.kind, FormKind::kSliced);
+  EXPECT_EQ(slices.most_blocks, 53u);  // 800 / 15
+  EXPECT_NEAR(slices.speed, 1 / 15.033, 1e-9);  // 33 * 5 us / 5 ms
+  TallyLimits strict = limits(50us);
+  strict.lowest_speed = 0.3;
+  EXPECT_EQ(choose_form(kernel(800, 5ms), strict).kind, FormKind::kOriginal);
 }
 
 /// A kernel of one block an SM: 1000 blocks are 10 waves of 100 us, workers retreat in 62.5 us. At
-/// a limit of 50 us: 50 / 62.5 of 100 workers, 80: at 0.8 of the pace.
+/// a limit of 50 us: 50 / 62.5 of 100 workers, 80: at 0.8 of the pace. Slices that take 50 us each
+/// to launch are slower: 1 / 1.45.
 TEST(choose_form, shrinks_to_fewer_workers_than_sms) {
-  const TallyForm form = choose_form({1ms, 1000, 1024, 100, KernelClass::kCompute}, limits(50us));
+  TallyLimits costly = limits(50us);
+  costly.slice_overhead = 50us;
+  const TallyForm form = choose_form({1ms, 1000, 1024, 100, KernelClass::kCompute}, costly);
   EXPECT_EQ(form.kind, FormKind::kPersistent);
   EXPECT_EQ(form.most_blocks, 80u);
   EXPECT_DOUBLE_EQ(form.speed, 0.8 / 1.25);
+}
+
+/// Ten slices, nine of them 5 us more, keep 1 / 1.045 of the speed, workers 0.8. Of the limit, 53
+/// us, 1.3 ms are 25 slices, of 40 blocks: at 0.4 of the pace, and 120 us more.
+TEST(choose_form, shrinks_slices_where_they_are_faster_than_workers) {
+  const TallyForm form = choose_form({1ms, 1000, 1024, 100, KernelClass::kCompute}, limits(53us));
+  EXPECT_EQ(form.kind, FormKind::kSliced);
+  EXPECT_EQ(form.most_blocks, 40u);
+  EXPECT_DOUBLE_EQ(form.speed, 1 / 2.62);
 }
 
 TEST(choose_form, guesses_residency_from_threads) {
