@@ -18,11 +18,11 @@
 // `library_slowdown` times as long (not published).
 //
 // Fillers' copies, memsets and collectives pass: a collective that waits for its peers would keep
-// every other filler out. A CUDA graph is one launch in its original form, whose unbegun kernels
-// wait on retreat. Ties: fillers go round robin (reconstructed). Source: the paper;
-// tally-project/tally at 86feb12 (priority.cpp, cuda_launch.cpp, env.cpp). Differs: forms'
-// durations are estimated, where Tally measures each in its first runs; server and messages take no
-// time. Reconstructed: slowdowns of forms.
+// every other filler out. Source: the paper; tally-project/tally at 86feb12 (priority.cpp,
+// cuda_launch.cpp, env.cpp). Differs: fillers go round robin (Tally: by priority, then id); a CUDA
+// graph is one launch in its original form, whose unbegun kernels wait on retreat, and sends and
+// reduce-scatters run (Tally throws on all three); forms' durations are estimated (Tally measures
+// each); server and messages take no time. Reconstructed: slowdowns of forms.
 #include <compare>
 #include <map>
 #include <memory>
