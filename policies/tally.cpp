@@ -2,14 +2,15 @@
 // was idle for a while (Tally, ASPLOS'25).
 //
 // Training's launches pass at once, in their own form. A filler's kernel is launched when training
-// has had nothing outstanding for `min_wait` and no kernel of any filler is in flight. Its form
-// follows from its profiled duration and grid and from `turnaround` (the benchmarks' 0.0316 ms; the
-// code's default is 0.1 ms; tally_config.hpp): original, slices, or persistent workers. When
-// training launches, the kernel retreats: resident blocks end, the rest of the grid waits
-// (Preemption::kAfterBlocks) and goes on, nothing lost, after another `min_wait`. An original form
-// runs to its end. After training has been idle for `original_after` (100 ms) all kernels are
-// original and training is not guarded: with the benchmark's service at load 0.5 that is most of
-// the time.
+// has had no kernel outstanding for `min_wait` and no kernel of any filler is in flight. Training's
+// collectives, copies and memsets count as idle time: they pass Tally's scheduler by (server.cpp;
+// priority.cpp:767-784). The form of a filler's kernel follows from its profiled duration and grid
+// and from `turnaround` (the benchmarks' 0.0316 ms; the code's is 0.1 ms; tally_config.hpp):
+// original, slices, or persistent workers. When training launches, the kernel retreats: resident
+// blocks end, the rest of the grid waits (Preemption::kAfterBlocks) and goes on, none lost, after
+// another `min_wait`. An original form runs to its end. After training has been idle for
+// `original_after` (100 ms) all kernels are original and training is not guarded: with the
+// benchmark's service at load 0.5 that is most of the time.
 //
 // Libraries: calls of cuBLAS and cuDNN (taken for them: kernels of class compute) have no other
 // form and cannot be stopped (server.cpp:1077-1088, priority.cpp:985; the host's wait for its queue
@@ -17,12 +18,11 @@
 // cuDNN is off, as in the benchmarks (tally-project/tally-bench, bench.py, train.py); kernels take
 // `library_slowdown` times as long (not published).
 //
-// Fillers' copies, memsets and collectives pass: a collective that waits for its peers would keep
-// every other filler out. Source: the paper; tally-project/tally at 86feb12 (priority.cpp,
-// cuda_launch.cpp, env.cpp). Differs: fillers go round robin (Tally: by priority, then id); a CUDA
-// graph is one launch in its original form, whose unbegun kernels wait on retreat, and sends and
-// reduce-scatters run (Tally throws on all three); forms' durations are estimated (Tally measures
-// each); server and messages take no time. Reconstructed: slowdowns of forms.
+// Fillers' copies, memsets and collectives pass. Source: the paper; tally-project/tally at 86feb12
+// (priority.cpp, cuda_launch.cpp, env.cpp). Differs: fillers go round robin (Tally: by priority,
+// then id); a CUDA graph is one launch in its original form, whose unbegun kernels wait on retreat,
+// and sends and reduce-scatters run (Tally throws on all three); forms' durations are estimated
+// (Tally measures each); server and messages take no time. Reconstructed: slowdowns of forms.
 #include <compare>
 #include <map>
 #include <memory>
@@ -73,7 +73,7 @@ class Tally final : public Policy {
   explicit Tally(const ParameterSet& given)
       : min_wait_(given.duration("min_wait")),
         original_after_(given.duration("original_after")),
-        training_(collectives_of(given)) {
+        training_(collectives_of(given), Copies::kIdle) {
     limits_.turnaround = given.duration("turnaround");
     limits_.persistent_slowdown = given.number("persistent_slowdown");
     limits_.slice_overhead = given.duration("slice_overhead");
@@ -291,7 +291,7 @@ PolicySpec tally_spec() {
       declare_number("library_slowdown", 1, 1, 100,
                      {"", "Duration of a replaced kernel, over its own.",
                       "reconstructed: not published"}),
-      collectives_parameter(),
+      collectives_parameter(Collectives::kIdle),
   };
   spec.demands = {{SystemFeature::kLaunchInterception}, {SystemFeature::kRewrittenKernels}};
   spec.not_searched = {"persistent_slowdown", "slice_overhead", "threads_per_sm", "busy_threads",

@@ -6,7 +6,7 @@ DIR holds one folder a job, each with a results.csv of an offline and an online 
 table and writes DIR/table.csv. Columns a job: training kept and filler gained offline (1 is alone,
 and a GPU of its own), bubble time recovered; training kept online and p95 latency in ms, `>` where
 it is a lower bound because requests had not finished, `overload` where it would grow with the run.
-"xsched, idle": with `collectives: idle`.
+"xsched, idle": with `collectives: idle`, "tally, work" with `work`, which is not their own.
 """
 
 import csv
@@ -21,8 +21,9 @@ NAMES = ("offline_training_normalised", "offline_filler_normalised", "offline_re
 
 def label(row):
     """The policy, and how it counts collectives where that is not as its authors do."""
-    idle = "collectives=idle" in row["policy_parameters"].split(";")
-    return row["policy"] + (", idle" if idle else "")
+    other = "work" if row["policy"] == "tally" else "idle"
+    given = f"collectives={other}" in row["policy_parameters"].split(";")
+    return row["policy"] + (f", {other}" if given else "")
 
 
 def read(path):

@@ -101,7 +101,7 @@ CAUSES = {
         "bubbles are 29 % of the time, some in steps' reach: the oracle of time serves from "
         "them with 66 ms a token. SpecInF comes next, at what its budget of 2 % buys besides. "
         "FreeRide's whole steps and the part of each bubble that PipeFill leaves free make "
-        "tokens wait; Orion, REEF, Tally, XSched and GPreempt look for times with nothing "
+        "tokens wait; Orion, REEF, XSched and GPreempt look for times with nothing "
         "outstanding, and a wait for a peer is a kernel to them; who shares SMs or turns serves "
         "first tokens within 0.5 s and costs training 11 to 53 %",
     "tensor":

@@ -295,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(other_modes, EveryPolicy,
                                            "tally turnaround=1us", "xsched level=2",
                                            "xsched level=3", "xsched wake=each",
                                            "xsched collectives=idle", "reef collectives=idle",
-                                           "tally collectives=idle", "orion collectives=idle",
+                                           "tally collectives=work", "orion collectives=idle",
                                            "gpreempt collectives=idle"),
                          [](const auto& test) { return test_name(test.param); });
 

@@ -368,13 +368,16 @@ TEST(collectives, are_work_to_reef_unless_told) {
                                      Done{8540us, "preempt 1 reset"}));
 }
 
-/// 0.1 ms after training's kernel has ended, and then one after the other.
-TEST(collectives, are_work_to_tally_unless_told) {
-  const Outcome work = drive("tally", {}, exchange(100));
-  EXPECT_THAT(work.times(1), ElementsAre(6100us, 7100us, 8100us));
-  const Outcome idle = drive("tally", {"collectives=idle"}, exchange(100));
+/// 0.1 ms after training's kernel has ended, and then one after the other. A copy is never work.
+TEST(collectives, are_idle_time_to_tally_unless_told) {
+  const Outcome idle = drive("tally", {}, exchange(100));
   EXPECT_THAT(idle.times(1), ElementsAre(1100us, 2100us, 3100us, 4100us, 5100us, 6100us, 7100us,
                                          8100us));
+  const Outcome work = drive("tally", {"collectives=work"}, exchange(100));
+  EXPECT_THAT(work.times(1), ElementsAre(6100us, 7100us, 8100us));
+  Scenario copy = exchange(100);
+  copy.training[1] = {500us, WorkKind::kCopy, 0, 5ms};
+  EXPECT_EQ(drive("tally", {"collectives=work"}, copy).times(1), idle.times(1));
 }
 
 /// Kernels of ten waves are too large to run beside training. Two of 1 ms exceed the limit of 1 ms,

@@ -193,6 +193,18 @@ TEST(training_work, leaves_collectives_out_if_told) {
   EXPECT_FALSE(work.waits_for_peers());
 }
 
+TEST(training_work, leaves_copies_and_memsets_out_if_told) {
+  TrainingWork work{Collectives::kWork, Copies::kIdle};
+  EXPECT_FALSE(work.launched(training_launch(1, WorkKind::kCopy)));
+  EXPECT_FALSE(work.launched(training_launch(2, WorkKind::kMemset)));
+  EXPECT_TRUE(work.idle());
+  EXPECT_TRUE(work.launched(training_launch(3, WorkKind::kKernel)));
+  EXPECT_FALSE(work.ended(end_of(1, WorkKind::kCopy)));
+  EXPECT_FALSE(work.idle());
+  EXPECT_TRUE(work.ended(end_of(3)));
+  EXPECT_TRUE(work.idle());
+}
+
 /// A graph of two kernels and a collective is three operations of work.
 TEST(training_work, takes_a_graph_for_work_whatever_it_holds) {
   TrainingWork work{Collectives::kIdle};
