@@ -4,9 +4,9 @@
 // 0 a filler is suspended when its mini-batch ends; at 100 nothing is inserted. The coordinator
 // lowers p when the protected job's iterations get longer than alone, else raises it
 // (antman_coordinator.hpp). `control: fixed` keeps p as given. A mini-batch ends at a mark of an
-// iteration or a pass. Its operations are the filler's launches of every kind (the code:
-// TensorFlow's GPU operations). A filler without marks is only suspended, never slowed (counter
-// antman_fillers_without_batches). A filler's launches keep their order over its host threads.
+// iteration or a pass. Its operations are the filler's launches of every kind. A filler without
+// marks is only suspended, never slowed (counter antman_fillers_without_batches). A filler's
+// launches keep their order over its host threads.
 //
 // Memory: what does not fit beside the protected job is in host memory, as AntMan's allocator
 // overflows to pinned memory (resident_memory.hpp). When a filler ends, the others take its room at
@@ -19,8 +19,9 @@
 // Reconstructed: the coordinator's law (additive increase, multiplicative decrease) and every
 // number in it; its reference, the median of the first iterations, which run without fillers; a job
 // that is silent for a second has stopped, and p is 100; the last filler's memory overflows first.
-// Differs: a mini-batch that ends suspended leaves no sleep to the next one (the code keeps the
-// sleep of the mini-batch before).
+// Differs: sleep in a mini-batch is spread evenly over all launches (executor.cc:1503-1541: only
+// AsyncOpKernels wait, such as receives and collectives, each for the n-th part of what is left); a
+// mini-batch that ends suspended leaves no sleep to the next one (the code keeps the one before's).
 #include <algorithm>
 #include <memory>
 

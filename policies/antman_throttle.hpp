@@ -2,8 +2,9 @@
 // (gpu_resource_management.cc of alibaba/GPU-scheduler-for-deep-learning at 2069b38). Of a
 // mini-batch of length d, s is inserted waiting; at percentage p its length should be (d - s) 100 /
 // p. The job sleeps the missing time, less a fixed cost, at once. The same time is then spread
-// evenly over the operations of the next mini-batch, which needs no sleep after it. So a long sleep
-// after one mini-batch alternates with short sleeps within the next.
+// evenly over the operations of the next mini-batch (there: over asynchronous ones, antman.cpp),
+// which needs no sleep after it. So a long sleep after one mini-batch alternates with short sleeps
+// within the next.
 #pragma once
 
 #include <algorithm>
