@@ -11,13 +11,6 @@ Json optional_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-template <class Items, class Make>
-Json list_json(const Items& items, Make make) {
-  Json list = Json::array();
-  for (const auto& item : items) list.push_back(make(item));
-  return list;
-}
-
 Json span_json(const std::optional<Duration>& span) {
   return span ? Json(to_ns(*span)) : Json(nullptr);
 }
