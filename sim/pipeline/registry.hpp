@@ -42,8 +42,8 @@ struct ScheduleSpec {
 /// All schedules, in the order of help.
 [[nodiscard]] const std::vector<ScheduleSpec>& schedule_specs();
 
-/// The result passes check(). An unknown name is refused with the nearest one. If p, m or v breaks the schedule's rule, the fault names the nearest
-/// allowed value.
+/// The result passes check(). An unknown name is refused with the nearest one. If p, m or v breaks
+/// the schedule's rule, the fault names the nearest allowed value.
 [[nodiscard]] Result<PlannedSchedule> make_schedule(std::string_view name,
                                                     const ScheduleRequest& request);
 

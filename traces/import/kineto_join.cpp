@@ -361,7 +361,9 @@ void complete_shapes(KinetoRecords& records) {
       const PendingCall& launch = records.calls[op.launch];
       if (!is_known(shape) && launch.shape) shape = trace.shapes[*launch.shape];
       if (is_known(shape) && counts_work_items(trace.names[launch.call.name])) {
-        for (std::size_t i = 0; i < 3; ++i) shape.grid[i] = divide_up(shape.grid[i], shape.block[i]);
+        for (std::size_t i = 0; i < 3; ++i) {
+          shape.grid[i] = divide_up(shape.grid[i], shape.block[i]);
+        }
       }
     }
     if (!is_known(shape)) trace.counters.add(kineto::kBadShape);
