@@ -24,7 +24,7 @@ class Measurements {
   Measurements(const run::LoadedRun& lone, const policy::Registry& registry,
                const capture::RigPlace& place, const MeasureOptions& options)
       : lone_(lone), registry_(registry), place_(place), options_(options),
-        report_(run::report_of(lone)) {}
+        report_(run::report_before_runs(lone)) {}
 
   Result<observe::RunReport> run() {
     BUBBLESIM_RETURN_IF_ERROR(measure_training());

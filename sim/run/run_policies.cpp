@@ -326,7 +326,7 @@ class PolicyRuns {
   }
 
   observe::RunReport report() {
-    observe::RunReport report = report_of(loaded_);
+    observe::RunReport report = report_before_runs(loaded_);
     report.interrupted = interrupted_;
     report.baseline.training_iterations_per_s = training_->iterations_per_s;
     report.baseline.training_mean_iteration = training_->mean_iteration;

@@ -212,7 +212,7 @@ void count_training(const std::vector<observe::RankIterations>& ranks, CounterSe
   counters.add(kTrainingStoodStill, std::ranges::count_if(ranks, stood_still));
   counters.add(kWindowWithinPass, observe::ranks_within_pass(ranks));
 }
-observe::RunReport report_of(const LoadedRun& loaded) {
+observe::RunReport report_before_runs(const LoadedRun& loaded) {
   observe::RunReport report;
   report.config = loaded.config.name;
   report.seed = loaded.config.seed;

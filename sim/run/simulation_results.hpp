@@ -62,7 +62,7 @@ inline constexpr CounterSpec kUnplacedInstances{
     "instances of fillers that the policy found no GPU for at the start"};
 
 /// The report's parts that are known before anything runs.
-[[nodiscard]] observe::RunReport report_of(const LoadedRun& loaded);
+[[nodiscard]] observe::RunReport report_before_runs(const LoadedRun& loaded);
 /// The job alone against its recording; nothing: it was not recorded.
 [[nodiscard]] std::optional<double> replay_error(const LoadedRun& loaded, Duration mean_iteration);
 
