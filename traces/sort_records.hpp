@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <ranges>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
