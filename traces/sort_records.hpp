@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <ranges>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <ranges>
 #include <utility>
 #include <vector>
 
