@@ -68,9 +68,9 @@ TEST(NsysImport, times_since_1970_stay) {
   for (const std::string session :
        {"", "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
             "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000);"}) {
-    const Export file(kStringTable + kKernelTable + session +
-                      kernel(1700000000000001020, 1700000000000001120, 5) + kernel(10, 20, 6));
-    const RankTrace trace = only_rank(file);
+    const RankTrace trace = only_rank(
+        kStringTable + kKernelTable + session +
+        kernel(1700000000000001020, 1700000000000001120, 5) + kernel(10, 20, 6));
     ASSERT_EQ(trace.device_ops.size(), 1U);
     EXPECT_EQ(trace.device_ops[0].start, at(1700000000000001020));
     EXPECT_EQ(trace.counters.count("nsys_session_start_unknown"), 0U);
