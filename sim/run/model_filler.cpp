@@ -27,17 +27,13 @@ namespace {
 
 class TimedKernels final : public synth::StepKernels {
  public:
-  TimedKernels(std::unique_ptr<step_cost::KernelTimes> times, step_cost::CaptureSizes sizes)
-      : times_(std::move(times)), sizes_(std::move(sizes)) {}
+  TimedKernels(std::unique_ptr<step_cost::KernelTimes> times, step_cost::CapturedGraphs captured)
+      : times_(std::move(times)), captured_(std::move(captured)) {}
 
   Duration kernel_time(const serving::ScheduledStep& step, workload::StepTokens tokens) override {
-    step_cost::set_batch(step, sizes_, batch_);
-    if (tokens.graphs) {
-      batch_.padded_tokens = std::max(batch_.padded_tokens, tokens.own);
-    } else {
-      batch_.graphs = step_cost::StepGraphs::kNone;
-      batch_.padded_tokens = tokens.own;
-    }
+    step_cost::set_batch(step, captured_, batch_);
+    batch_.graphs = std::min(batch_.graphs, tokens.graphs);
+    batch_.padded_tokens = tokens.own;
     batch_.group_tokens = tokens.group;
     const double us = times_->batch_us(batch_) + times_->experts_us(tokens.group);
     return std::max(Duration{1}, Duration{std::llround(1e3 * us)});
@@ -47,7 +43,7 @@ class TimedKernels final : public synth::StepKernels {
 
  private:
   std::unique_ptr<step_cost::KernelTimes> times_;
-  step_cost::CaptureSizes sizes_;
+  step_cost::CapturedGraphs captured_;
   step_cost::Batch batch_;
 };
 
@@ -81,15 +77,15 @@ step_cost::ServerLayout layout_of(const synth::ServerPlan& plan) {
 /// `asked`: steps whose times are computed, to find gaps in the measurements.
 MeasuredKernels measured_kernels(KernelTimesMaker times, const synth::ServerPlan& plan,
                                  const std::vector<AskedStep>& asked) {
-  step_cost::CaptureSizes sizes = step_cost::vllm_capture_sizes(plan.scheduler);
+  step_cost::CapturedGraphs captured = step_cost::vllm_graphs(plan.scheduler);
   MeasuredKernels made;
-  TimedKernels kernels(times(), sizes);
+  TimedKernels kernels(times(), captured);
   for (const auto& [step, tokens] : asked) {
     (void)kernels.kernel_time(step, {tokens, plan.members * tokens});
   }
   kernels.add_counters(made.counters);
-  made.maker = [times = std::move(times), sizes = std::move(sizes)] {
-    return std::make_unique<TimedKernels>(times(), sizes);
+  made.maker = [times = std::move(times), captured = std::move(captured)] {
+    return std::make_unique<TimedKernels>(times(), captured);
   };
   return made;
 }
@@ -140,7 +136,7 @@ struct RecordedSource {
   step_cost::RecordedSteps steps;
   model::ModelSpec model;
   step_cost::ServerLayout layout;
-  step_cost::CaptureSizes sizes;
+  step_cost::CapturedGraphs captured;
   hardware::GpuSpec gpu;
   model::Efficiency efficiency;
   model::Precision precision;
@@ -161,12 +157,12 @@ Result<MeasuredKernels> load_recorded_kernels(const std::string& path,
   const synth::InferenceRequest& request = plan.request;
   const auto source = std::make_shared<const RecordedSource>(RecordedSource{
       *std::move(steps), request.model, layout_of(plan),
-      step_cost::vllm_capture_sizes(plan.scheduler), request.gpu, request.efficiency,
+      step_cost::vllm_graphs(plan.scheduler), request.gpu, request.efficiency,
       request.precision});
   const auto times = [source]() -> std::unique_ptr<step_cost::KernelTimes> {
     const step_cost::ModelTimes model(source->model, source->layout, source->gpu,
                                       source->efficiency, source->precision);
-    return std::make_unique<step_cost::RecordedTimes>(model, source->steps, source->sizes,
+    return std::make_unique<step_cost::RecordedTimes>(model, source->steps, source->captured,
                                                       source->layout.data);
   };
   MeasuredKernels made = measured_kernels(

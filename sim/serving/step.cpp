@@ -24,6 +24,12 @@ void StepTotals::remove(const StepSequence& sequence) {
   }
 }
 
+ScheduledStep idle_step(std::uint32_t tokens) {
+  ScheduledStep step;
+  step.add({.new_tokens = tokens, .drafted = tokens - 1});
+  return step;
+}
+
 void ScheduledStep::add(const StepSequence& sequence) {
   sequences.push_back(sequence);
   totals.add(sequence);

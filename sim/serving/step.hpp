@@ -108,6 +108,23 @@ struct ScheduledStep {
   void clear();
 };
 
+/// A step that decodes tokens of no request: what a member of a data-parallel group without work
+/// runs (vLLM, `execute_dummy_batch`). `tokens`: of its sequence, with drafts.
+[[nodiscard]] ScheduledStep idle_step(std::uint32_t tokens);
+
+/// What of a step's kernels one call launches (vLLM's default, CUDAGraphMode.FULL_AND_PIECEWISE).
+enum class StepGraphs : std::uint8_t {
+  kNone,
+  kPieces,  ///< those between two attentions; an attention's own are launched one by one
+  kWhole,
+};
+
+/// How a step is launched.
+struct StepShape {
+  StepGraphs graphs = StepGraphs::kNone;
+  std::uint32_t tokens = 1;  ///< through the model, padding to a captured graph included
+};
+
 /// The results of a step's end.
 struct StepOutcome {
   std::uint32_t tokens = 0;                ///< that reach users

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/base/divide.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/hardware/constant_reader.hpp"
 
@@ -14,43 +15,34 @@ namespace {
 
 Duration rounded(double microseconds) { return Duration(std::llround(microseconds * 1000)); }
 
-// Members of a group run graphs only where each batch fits into one, and then all run the largest
-// of these; else none is padded (vLLM, `coordinate_batch_across_dp` in vllm/v1/worker/dp_utils.py).
-void pad_together(std::vector<Batch>& batches, const CaptureSizes& sizes) {
-  if (batches.size() < 2) return;
-  const std::uint32_t tokens = std::ranges::max_element(batches, {}, &Batch::tokens)->tokens;
+// Members of a group launch alike: whole graphs only where each step is one, else pieces, and none
+// where a step fits no graph; graphs all have the largest size (vLLM, `coordinate_batch_across_dp`
+// in vllm/v1/worker/dp_utils.py).
+void launch_alike(std::vector<Batch>& batches) {
+  const StepGraphs graphs = std::ranges::min_element(batches, {}, &Batch::graphs)->graphs;
   const std::uint32_t padded =
       std::ranges::max_element(batches, {}, &Batch::padded_tokens)->padded_tokens;
   for (Batch& batch : batches) {
-    batch.graphs = graphs_of(tokens, batch.decodes_only(), sizes);
-    batch.padded_tokens = batch.graphs == StepGraphs::kNone ? batch.tokens : padded;
+    batch.graphs = graphs;
+    batch.padded_tokens = graphs == StepGraphs::kNone ? batch.tokens : padded;
   }
-}
-
-/// A batch without useful work, run by an idle member of a data-parallel group.
-Batch idle_batch() {
-  Batch batch;
-  batch.tokens = batch.padded_tokens = batch.group_tokens = batch.sequences = 1;
-  batch.decodes = {1};
-  return batch;
 }
 
 }  // namespace
 
 EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model,
                        const ServerLayout& layout, const EngineSpec& engine,
-                       CaptureSizes capture_sizes)
+                       CapturedGraphs captured)
     : kernels_(kernels), model_(model), layout_(layout), engine_(engine),
-      capture_sizes_(std::move(capture_sizes)) {}
+      captured_(std::move(captured)), idle_(serving::idle_step(captured_.query)) {}
 
 Duration EngineCost::step_time(std::span<const serving::ScheduledStep* const> steps, bool queued) {
   BUBBLESIM_CHECK(!steps.empty(), "a step of a group without members");
   batches_.resize(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i] == nullptr) batches_[i] = idle_batch();
-    else set_batch(*steps[i], capture_sizes_, batches_[i]);
+    set_batch(steps[i] == nullptr ? idle_ : *steps[i], captured_, batches_[i]);
   }
-  pad_together(batches_, capture_sizes_);
+  launch_alike(batches_);
   std::uint32_t group_tokens = 0;
   for (const Batch& batch : batches_) group_tokens += batch.padded_tokens;
   double slowest = 0;
@@ -73,31 +65,36 @@ constexpr std::uint32_t kLargestGraph = 512;
 
 }  // namespace
 
-StepGraphs graphs_of(std::uint32_t tokens, bool decodes_only, const CaptureSizes& sizes) {
-  if (sizes.empty() || tokens > sizes.back()) return StepGraphs::kNone;
-  return decodes_only ? StepGraphs::kWhole : StepGraphs::kPieces;
+serving::StepShape shape_of(std::uint32_t tokens, bool uniform, const CapturedGraphs& captured) {
+  const auto size = std::ranges::lower_bound(captured.sizes, tokens);
+  if (size == captured.sizes.end()) return {StepGraphs::kNone, tokens};
+  return {uniform ? StepGraphs::kWhole : StepGraphs::kPieces, *size};
 }
 
-std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes) {
-  const auto size = std::lower_bound(sizes.begin(), sizes.end(), tokens);
-  return size == sizes.end() ? tokens : *size;
+serving::StepShape shape_of(const serving::ScheduledStep& step, const CapturedGraphs& captured) {
+  const bool uniform = std::ranges::all_of(step.sequences, [&](const auto& sequence) {
+    return sequence.new_tokens == captured.query;
+  });
+  return shape_of(static_cast<std::uint32_t>(step.totals.tokens()), uniform, captured);
 }
 
-CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler) {
-  const std::uint64_t decoding =
-      std::uint64_t{scheduler.max_num_seqs} * (1 + scheduler.speculation.tokens);
-  const std::uint64_t most = std::min({2 * decoding, std::uint64_t{kLargestGraph},
-                                       std::uint64_t{scheduler.max_num_batched_tokens}});
-  CaptureSizes sizes;
+CapturedGraphs vllm_graphs(const serving::SchedulerSpec& scheduler) {
+  CapturedGraphs out;
+  out.query = 1 + scheduler.speculation.tokens;
+  const std::uint64_t most =
+      std::min({2 * std::uint64_t{scheduler.max_num_seqs} * out.query,
+                std::uint64_t{kLargestGraph}, std::uint64_t{scheduler.max_num_batched_tokens}});
   for (std::uint32_t size = 1; size <= most;) {
-    sizes.push_back(size);
+    const std::uint32_t rounded = divide_up(size, out.query) * out.query;
+    const bool known = !out.sizes.empty() && out.sizes.back() == rounded;
+    if (rounded <= most && !known) out.sizes.push_back(rounded);
     if (size < 8) size *= 2;
     else size += size < 256 ? 8 : 16;
   }
-  return sizes;
+  return out;
 }
 
-void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Batch& batch) {
+void set_batch(const serving::ScheduledStep& step, const CapturedGraphs& captured, Batch& batch) {
   batch.tokens = 0;
   batch.sequences = static_cast<std::uint32_t>(step.sequences.size());
   batch.chunks.clear();
@@ -110,8 +107,9 @@ void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Ba
       batch.chunks.push_back({sequence.new_tokens, sequence.context});
     }
   }
-  batch.padded_tokens = batch.group_tokens = padded_tokens(batch.tokens, sizes);
-  batch.graphs = graphs_of(batch.tokens, batch.decodes_only(), sizes);
+  const serving::StepShape shape = shape_of(step, captured);
+  batch.padded_tokens = batch.group_tokens = shape.tokens;
+  batch.graphs = shape.graphs;
 }
 
 namespace {

@@ -19,28 +19,29 @@
 
 namespace bubblesim::step_cost {
 
-/// Batch sizes with captured CUDA graphs, ascending. A step of at most as many tokens as the last
-/// size runs as the smallest graph that holds it.
-using CaptureSizes = std::vector<std::uint32_t>;
+using serving::StepGraphs;
+
+/// The CUDA graphs that an engine has captured.
+struct CapturedGraphs {
+  /// Tokens of each, ascending; none: no graphs. A step of at most as many as the last runs as the
+  /// smallest that holds it.
+  std::vector<std::uint32_t> sizes;
+  /// A step is one graph if each of its sequences has so many tokens: one, and all drafts that a
+  /// round may check (vLLM, `uniform_decode_query_len`).
+  std::uint32_t query = 1;
+};
 
 /// vLLM's default (0.19, VllmConfig._set_cudagraph_sizes): 1, 2, 4, from 8 on every 8th, from 256
 /// on every 16th up to twice the most decoding tokens of a step (one for each sequence, and its
-/// drafts), at most 512 and at most a step's limit.
-[[nodiscard]] CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler);
+/// drafts), at most 512 and at most a step's limit; with drafts each rounded up to a multiple of
+/// `query` (adjust_cudagraph_sizes_for_spec_decode).
+[[nodiscard]] CapturedGraphs vllm_graphs(const serving::SchedulerSpec& scheduler);
 
-/// What of a step's kernels one call launches (vLLM's default, CUDAGraphMode.FULL_AND_PIECEWISE).
-enum class StepGraphs : std::uint8_t {
-  kNone,
-  kPieces,  ///< those between two attentions; an attention's own are launched one by one
-  kWhole,
-};
-
-/// Of a step of `tokens`: all in one if it fits a captured graph and each sequence has one token.
-[[nodiscard]] StepGraphs graphs_of(std::uint32_t tokens, bool decodes_only,
-                                   const CaptureSizes& sizes);
-
-/// Tokens that a step of `tokens` computes, padding to its captured graph included.
-[[nodiscard]] std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes);
+/// The launch of a step of `tokens`. `uniform`: each sequence has `captured.query`.
+[[nodiscard]] serving::StepShape shape_of(std::uint32_t tokens, bool uniform,
+                                          const CapturedGraphs& captured);
+[[nodiscard]] serving::StepShape shape_of(const serving::ScheduledStep& step,
+                                          const CapturedGraphs& captured);
 
 /// A chunk of a prompt.
 struct PromptChunk {
@@ -58,12 +59,12 @@ struct Batch {
   std::vector<PromptChunk> chunks;  ///< of more than one token
   std::vector<std::uint32_t> decodes;  ///< tokens that a single token attends to, itself included
 
-  /// All sequences have one token: attention is part of the graph.
+  /// All sequences have one token.
   [[nodiscard]] bool decodes_only() const { return chunks.empty(); }
 };
 
 /// Replaces `batch`; its vectors keep their memory.
-void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Batch& batch);
+void set_batch(const serving::ScheduledStep& step, const CapturedGraphs& captured, Batch& batch);
 
 /// An engine's costs besides its kernels. configs/engines/*.json (configs/engines/README.md
 /// explains each key): every constant is an object with its value and its source.
@@ -134,7 +135,7 @@ class EngineCost {
  public:
   /// Everything outlives this.
   EngineCost(KernelTimes& kernels, const model::TransformerSpec& model,
-             const ServerLayout& layout, const EngineSpec& engine, CaptureSizes capture_sizes);
+             const ServerLayout& layout, const EngineSpec& engine, CapturedGraphs captured);
 
   /// The time from the step's start until the schedulers know its tokens. `steps`: one for each
   /// member; null: it runs an idle batch. A `queued` step was scheduled while another ran, which
@@ -147,7 +148,8 @@ class EngineCost {
   const model::TransformerSpec& model_;
   const ServerLayout& layout_;
   const EngineSpec& engine_;
-  CaptureSizes capture_sizes_;
+  CapturedGraphs captured_;
+  serving::ScheduledStep idle_;  ///< of a member without work
   std::vector<Batch> batches_;  ///< by member; members to reuse their memory
   bool has_stepped_ = false;
 };

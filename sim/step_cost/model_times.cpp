@@ -120,15 +120,22 @@ void add(const StepSums& sums, model::AttentionSums& to) {
 
 // As set_batch tells a step's sequences apart: by whether they have several new tokens. Drafts that
 // are checked do, the last token of a prompt does not.
-model::IterationSums iteration_sums(const RecordedStep& step, const CaptureSizes& sizes,
-                                    std::uint32_t members) {
+model::IterationSums iteration_sums(const RecordedStep& step, const CapturedGraphs& captured,
+                                    std::uint32_t members, StepGraphs& graphs) {
   model::IterationSums out;
   for (const StepSums* sums : {&step.prompts, &step.singles}) {
     add(*sums, sums->tokens > sums->sequences ? out.prompts : out.singles);
   }
   const auto tokens =
       static_cast<std::uint32_t>(std::llround(step.prompts.tokens + step.singles.tokens));
-  out.tokens = padded_tokens(tokens, sizes);
+  const double query = captured.query;
+  const auto uniform = [query](const StepSums& sums) {  // by the least sum of squares
+    return sums.tokens == query * sums.sequences && sums.squares == query * sums.tokens;
+  };
+  const serving::StepShape shape =
+      shape_of(tokens, uniform(step.prompts) && uniform(step.singles), captured);
+  graphs = shape.graphs;
+  out.tokens = shape.tokens;
   out.group_tokens = members * out.tokens;
   const std::uint64_t filling = out.tokens - tokens;
   for (std::uint64_t i = 0; i < filling; ++i) out.singles.add({1, 0});
@@ -150,7 +157,7 @@ double interpolated(const std::map<double, double>& factors, double tokens) {
 }  // namespace
 
 RecordedTimes::RecordedTimes(const ModelTimes& model, const RecordedSteps& steps,
-                             const CaptureSizes& sizes, std::uint32_t members)
+                             const CapturedGraphs& captured, std::uint32_t members)
     : model_(model) {
   struct Mean {
     double logs = 0;
@@ -158,10 +165,9 @@ RecordedTimes::RecordedTimes(const ModelTimes& model, const RecordedSteps& steps
   };
   std::array<std::map<double, Mean>, 2> means;
   for (const RecordedStep& step : steps.steps) {
-    const model::IterationSums sums = iteration_sums(step, sizes, members);
+    StepGraphs graphs{};
+    const model::IterationSums sums = iteration_sums(step, captured, members, graphs);
     Mean& mean = means[sums.prompts.sequences > 0 ? 1 : 0][static_cast<double>(sums.tokens)];
-    const StepGraphs graphs = graphs_of(static_cast<std::uint32_t>(sums.tokens),
-                                        sums.prompts.sequences == 0, sizes);
     const double factor = step.kernels_us / model_.sums_us(sums, graphs);
     if (factor < kLeastFactor || factor > kMostFactor) ++far_;
     mean.logs += std::log(factor);

@@ -96,9 +96,9 @@ inline constexpr CounterSpec kRecordedOnOtherGpu{
 
 class RecordedTimes final : public KernelTimes {
  public:
-  /// The engine with these `sizes` is taken for the recorded one. Each of the group's `members` is
+  /// The engine with these graphs is taken for the recorded one. Each of the group's `members` is
   /// taken to have had the recorded tokens; 1: no group. Precondition: there are steps.
-  RecordedTimes(const ModelTimes& model, const RecordedSteps& steps, const CaptureSizes& sizes,
+  RecordedTimes(const ModelTimes& model, const RecordedSteps& steps, const CapturedGraphs& captured,
                 std::uint32_t members);
 
   [[nodiscard]] double batch_us(const Batch& batch) override;

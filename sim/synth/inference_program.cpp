@@ -14,7 +14,7 @@
 namespace bubblesim::synth {
 namespace {
 
-using step_cost::StepGraphs;
+using serving::StepGraphs;
 
 constexpr double kFloatBytes = 4.0;
 

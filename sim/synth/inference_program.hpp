@@ -20,7 +20,7 @@
 #include "sim/base/result.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/program/program.hpp"
-#include "sim/step_cost/engine_cost.hpp"
+#include "sim/serving/step.hpp"
 #include "sim/synth/inference_request.hpp"
 #include "sim/synth/program_writer.hpp"
 #include "sim/synth/timed_model.hpp"
@@ -68,11 +68,11 @@ class PassWriter {
   [[nodiscard]] ProgramWriter& writer() { return writer_; }
 
   /// All kernels of a forward pass. Fault: more kernels than a program may hold.
-  [[nodiscard]] Result<void> pass(const model::ModelWork& work, step_cost::StepGraphs graphs);
+  [[nodiscard]] Result<void> pass(const model::ModelWork& work, serving::StepGraphs graphs);
   /// A pass, and the copy of its result to the host, within its last graph if there is one; the
   /// host waits for the copy.
   [[nodiscard]] Result<void> pass_and_result(const model::ModelWork& work,
-                                             step_cost::StepGraphs graphs, double result_bytes);
+                                             serving::StepGraphs graphs, double result_bytes);
   void copy_to_device(double bytes);
   /// Adds a copy of 0 bytes, whose size is set later, on a stream of its own; returns its
   /// operation.
@@ -86,7 +86,7 @@ class PassWriter {
   [[nodiscard]] OpDraft draft_of(const model::KernelWork& work);
   [[nodiscard]] OpDraft draft_of(const model::Communication& what);
   [[nodiscard]] OpDraft copy_draft(std::string_view name, double bytes);
-  std::uint32_t emit(step_cost::StepGraphs graphs);
+  std::uint32_t emit(serving::StepGraphs graphs);
 
   const InferenceRequest& request_;
   KernelTimer timer_;

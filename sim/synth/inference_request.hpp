@@ -28,7 +28,7 @@ struct OnePass {
 enum class DecodeMode : std::uint8_t {
   kEager,  ///< a call for each kernel
   kGraph,  ///< one call for all kernels of a model's pass (a CUDA graph); prompts stay eager, but
-           ///< for an engine's (step_cost::StepGraphs)
+           ///< for an engine's (serving::StepGraphs)
 };
 
 /// A small model drafts, the large one verifies (sim/model/inference_work.hpp).

@@ -12,7 +12,7 @@
 namespace bubblesim::synth {
 namespace {
 
-using step_cost::graphs_of, step_cost::padded_tokens, step_cost::StepGraphs;
+using serving::StepGraphs;
 
 // Any step of its kind: it says which kernels there are; every step says how long they take.
 constexpr std::uint32_t kSampleTokens = 64;
@@ -69,30 +69,40 @@ ServerProgram::ServerProgram(Shared<ServerPlan> plan, ServerMeetings meetings)
   }
   if (plan_->kernels) kernels_ = plan_->kernels();
   if (generation(*plan_).decode == DecodeMode::kGraph) {
-    sizes_ = step_cost::vllm_capture_sizes(plan_->scheduler);
+    captured_ = step_cost::vllm_graphs(plan_->scheduler);
   }
 }
 
 Result<void> ServerProgram::write_threads() {
   const InferenceRequest& request = plan_->request;
   PassWriter writer(request);
-  constexpr std::array kAll{kPrompts, kDecode, kMixed};
-  for (const Kind kind : kAll) {
-    if (sizes_.empty()) break;
-    BUBBLESIM_RETURN_IF_ERROR(write_thread(writer, kind, graphs_of(1, kind == kDecode, sizes_)));
-  }
-  for (const Kind kind : kAll) {
-    BUBBLESIM_RETURN_IF_ERROR(write_thread(writer, kind, StepGraphs::kNone));
+  const std::vector<Launch> launches = launches_of_steps();
+  for (const Launch launch : launches) {
+    BUBBLESIM_RETURN_IF_ERROR(write_thread(writer, launch));
   }
   program_ = writer.writer().finish();
-  for (const program::ThreadProgram& thread : program_.threads) {
-    threads_.push_back(template_of(thread, kAll[threads_.size() % kKinds]));
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    threads_.push_back(template_of(program_.threads[i], launches[i]));
   }
   count_replaced_precision(request.efficiency, request.precision, program_.counters);
   return {};
 }
 
-Result<void> ServerProgram::write_thread(PassWriter& passes, Kind kind, StepGraphs graphs) {
+std::vector<ServerProgram::Launch> ServerProgram::launches_of_steps() const {
+  std::vector<Launch> all;
+  if (!captured_.sizes.empty()) {
+    all = {{kPrompts, StepGraphs::kPieces},
+           {kDecode, StepGraphs::kWhole},
+           {kMixed, StepGraphs::kPieces}};
+    const bool also_pieces = captured_.query > 1 || plan_->members > 1;
+    if (also_pieces) all.push_back({kDecode, StepGraphs::kPieces});
+  }
+  for (const Kind kind : {kPrompts, kDecode, kMixed}) all.push_back({kind, StepGraphs::kNone});
+  return all;
+}
+
+Result<void> ServerProgram::write_thread(PassWriter& passes, Launch launch) {
+  const auto [kind, graphs] = launch;
   const serving::ScheduledStep sample = sample_step(kind != kDecode, kind != kPrompts);
   passes.writer().pause(plan_->request.step_host);
   const std::uint32_t swap = swaps_beside() ? passes.copy_beside() : program::kNoIndex;
@@ -113,7 +123,8 @@ Result<void> ServerProgram::write_thread(PassWriter& passes, Kind kind, StepGrap
 }
 
 StepGraphs ServerProgram::draft_graphs(StepGraphs graphs, std::uint32_t draft) const {
-  return draft == 0 ? graphs : graphs_of(1, true, sizes_);
+  if (draft == 0) return std::min(graphs, StepGraphs::kPieces);
+  return captured_.sizes.empty() ? StepGraphs::kNone : StepGraphs::kPieces;
 }
 
 std::uint32_t ServerProgram::drafts_of(Kind kind) const {
@@ -134,7 +145,8 @@ model::IterationSums ServerProgram::draft_sums(const serving::ScheduledStep& ste
     ++sums.rows;
   }
   if (graphs != StepGraphs::kNone) {
-    sums.tokens = padded_tokens(static_cast<std::uint32_t>(sums.tokens), sizes_);
+    const auto tokens = static_cast<std::uint32_t>(sums.tokens);
+    sums.tokens = step_cost::shape_of(tokens, false, captured_).tokens;
   }
   return sums;
 }
@@ -142,8 +154,9 @@ model::IterationSums ServerProgram::draft_sums(const serving::ScheduledStep& ste
 // A thread launches the copy of its input, then all else in order; before that, if the plan has
 // it, the copy of swapped blocks.
 ServerProgram::Template ServerProgram::template_of(const program::ThreadProgram& thread,
-                                                   Kind kind) {
+                                                   Launch launch) {
   Template out;
+  out.launch = launch;
   std::uint32_t ops = 0;
   std::uint32_t first = program::kNoIndex;
   for (const program::Step& step : thread.steps) {
@@ -155,7 +168,7 @@ ServerProgram::Template ServerProgram::template_of(const program::ThreadProgram&
   out.input = swaps_beside() ? first + 1 : first;
   out.first = out.input + 1;
   out.result = first + ops - 1;
-  for (std::uint32_t draft = 0; draft < drafts_of(kind); ++draft) {
+  for (std::uint32_t draft = 0; draft < drafts_of(launch.kind); ++draft) {
     out.attention.push_back(drafts_->add_slots());
   }
   out.attention.push_back(passes_.add_slots());
@@ -167,21 +180,23 @@ ServerProgram::Kind ServerProgram::kind_of(const model::IterationSums& sums) {
   return sums.singles.sequences == 0 ? kPrompts : kMixed;
 }
 
-std::optional<std::uint32_t> ServerProgram::graph_of(const serving::ScheduledStep& step) const {
-  const auto tokens = static_cast<std::uint32_t>(step.totals.tokens());
-  if (graphs_of(tokens, true, sizes_) == StepGraphs::kNone) return std::nullopt;
-  return padded_tokens(tokens, sizes_);
+serving::StepShape ServerProgram::shape_of(const serving::ScheduledStep& step) const {
+  serving::StepShape shape = step_cost::shape_of(step, captured_);
+  if (std::ranges::any_of(step.sequences, is_prompt)) {
+    shape.graphs = std::min(shape.graphs, StepGraphs::kPieces);
+  }
+  return shape;
 }
 
 std::uint32_t ServerProgram::set(const serving::ScheduledStep& step, workload::StepTokens tokens,
                                  bool queued) {
   const model::IterationSums sums = sums_of(step, tokens);
   const Kind kind = kind_of(sums);
-  const StepGraphs graphs =
-      tokens.graphs ? graphs_of(tokens.own, kind == kDecode, sizes_) : StepGraphs::kNone;
-  const auto index = static_cast<std::uint32_t>(
-      kind + (graphs == StepGraphs::kNone ? threads_.size() - kKinds : 0));
-  const Template& thread = threads_[index];
+  const StepGraphs graphs = std::min(tokens.graphs, shape_of(step).graphs);
+  const auto found = std::ranges::find(threads_, Launch{kind, graphs}, &Template::launch);
+  BUBBLESIM_DCHECK(found != threads_.end(), "a step without a thread");
+  const Template& thread = *found;
+  const auto index = static_cast<std::uint32_t>(found - threads_.begin());
   program::Op* op = &program_.ops[thread.first];
   for (std::uint32_t draft = 0; draft < drafts_of(kind); ++draft) {
     op = drafts_->write(op, draft_sums(step, draft_graphs(graphs, draft), draft),

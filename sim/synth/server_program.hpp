@@ -19,11 +19,11 @@
 // all accepted tokens but the last, which is its first input; if all were accepted it has one more
 // input, which is left out here.
 //
-// Rounded: steps launched as CUDA graphs (step_cost::StepGraphs) are padded to the sizes that vLLM
-// captures, except for attention and logits; members' steps are padded to the largest of them, or
-// not at all if a member's fits none. Simplified: a member's decode step is one graph even beside
-// another's prompts (in vLLM all have pieces then); a step that checks drafts is one graph, as are
-// passes of the draft model without prompts. Swapped blocks cost their bytes over the host link,
+// Rounded: steps launched as CUDA graphs (serving::StepGraphs) are padded to the sizes that vLLM
+// captures, except for attention and logits. Members' steps are launched alike, as
+// step_cost::EngineCost has it; passes of the draft model are pieces (vLLM 0.19). Simplified: a
+// prompt of as many tokens as a round of drafts checks is in pieces (one graph in vLLM). Swapped
+// blocks cost their bytes over the host link,
 // one direction after the other, and kCopyLatency for each copy (swap_group). They are copied
 // before the step with its input, or beside its kernels on a separate stream, for which the step
 // waits at its end (swap_timing).
@@ -189,18 +189,23 @@ class ServerProgram final : public workload::StepProgram {
                                                                    ServerMeetings meetings = {});
 
   [[nodiscard]] const program::Program& program() const override { return program_; }
-  [[nodiscard]] std::optional<std::uint32_t> graph_of(
-      const serving::ScheduledStep& step) const override;
+  [[nodiscard]] serving::StepShape shape_of(const serving::ScheduledStep& step) const override;
   [[nodiscard]] std::uint32_t set(const serving::ScheduledStep& step, workload::StepTokens tokens,
                                   bool queued) override;
 
  private:
   enum Kind : std::uint8_t { kPrompts, kDecode, kMixed };
-  static constexpr std::size_t kKinds = 3;
+
+  struct Launch {
+    Kind kind = kPrompts;
+    serving::StepGraphs graphs = serving::StepGraphs::kNone;
+    friend bool operator==(const Launch&, const Launch&) = default;
+  };
 
   /// The places of a thread's operations, and the profiles of its passes' attention: of drafts, if
   /// there are any, and of the model itself last.
   struct Template {
+    Launch launch{};
     std::uint32_t first = 0;   ///< of its kernels, into the program's ops
     std::uint32_t input = 0;   ///< the copy of tokens to the device
     std::uint32_t swap = 0;    ///< the copy of swapped blocks beside it, if the plan swaps so
@@ -210,16 +215,16 @@ class ServerProgram final : public workload::StepProgram {
 
   ServerProgram(Shared<ServerPlan> plan, ServerMeetings meetings);
   [[nodiscard]] Result<void> write_threads();
-  [[nodiscard]] Result<void> write_thread(PassWriter& passes, Kind kind,
-                                          step_cost::StepGraphs graphs);
-  [[nodiscard]] Template template_of(const program::ThreadProgram& thread, Kind kind);
+  [[nodiscard]] std::vector<Launch> launches_of_steps() const;
+  [[nodiscard]] Result<void> write_thread(PassWriter& passes, Launch launch);
+  [[nodiscard]] Template template_of(const program::ThreadProgram& thread, Launch launch);
   /// Of the draft model's pass in a step with `graphs`: later passes have no prompts.
-  [[nodiscard]] step_cost::StepGraphs draft_graphs(step_cost::StepGraphs graphs,
-                                                   std::uint32_t draft) const;
+  [[nodiscard]] serving::StepGraphs draft_graphs(serving::StepGraphs graphs,
+                                                 std::uint32_t draft) const;
   [[nodiscard]] std::uint32_t drafts_of(Kind kind) const;
   [[nodiscard]] static Kind kind_of(const model::IterationSums& sums);
   [[nodiscard]] model::IterationSums draft_sums(const serving::ScheduledStep& step,
-                                                step_cost::StepGraphs graphs,
+                                                serving::StepGraphs graphs,
                                                 std::uint32_t draft) const;
   [[nodiscard]] bool swaps_beside() const;
   [[nodiscard]] Duration swap_time(const serving::ScheduledStep& step) const;
@@ -232,8 +237,8 @@ class ServerProgram final : public workload::StepProgram {
   PassTimer passes_;
   std::optional<PassTimer> drafts_;  ///< nothing: no drafts, or drafts without kernels
   std::unique_ptr<StepKernels> kernels_;  ///< null: the kernel model's
-  step_cost::CaptureSizes sizes_;         ///< none: no graphs
-  std::vector<Template> threads_;         ///< of each kind with graphs, if there are any; without
+  step_cost::CapturedGraphs captured_;
+  std::vector<Template> threads_;         ///< in the program's order
 };
 
 }  // namespace bubblesim::synth

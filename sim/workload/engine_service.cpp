@@ -29,19 +29,13 @@ serving::Request request_of(std::uint64_t number, const RecordedLength& length, 
   return request;
 }
 
-/// A step that decodes a token of no request.
-serving::ScheduledStep idle_step() {
-  serving::ScheduledStep step;
-  step.add({});
-  return step;
-}
-
 }  // namespace
 
 EngineService::EngineService(ProgramRun& run, StepProgram& steps,
                              const serving::SchedulerSpec& spec, LengthSequence lengths,
                              ServiceListener& listener)
-    : spec_(spec), idle_(idle_step()), listener_(listener), lengths_(std::move(lengths)) {
+    : spec_(spec), idle_(serving::idle_step(1 + spec.speculation.tokens)),
+      listener_(listener), lengths_(std::move(lengths)) {
   add_member();
   add_gpu(run, steps);
 }
@@ -99,20 +93,18 @@ void EngineService::refill(SimTime now) {
   start_step(now);
 }
 
-// Graphs only where each step fits into one, and then all run the largest of these (vLLM,
-// `coordinate_batch_across_dp` in vllm/v1/worker/dp_utils.py).
+// As step_cost::EngineCost has it.
 void EngineService::count_tokens() {
-  std::uint32_t largest = 0;
-  bool graphs = true;
+  serving::StepShape all{serving::StepGraphs::kWhole, 0};
   for (const auto& member : members_) {
-    const auto graph = member->gpus.front().steps->graph_of(step_of(*member));
-    graphs = graphs && graph;
-    largest = std::max(largest, graph.value_or(0));
+    const serving::StepShape shape = member->gpus.front().steps->shape_of(step_of(*member));
+    all = {std::min(all.graphs, shape.graphs), std::max(all.tokens, shape.tokens)};
   }
   std::uint32_t group = 0;
   for (const auto& member : members_) {
     const auto own = static_cast<std::uint32_t>(step_of(*member).totals.tokens());
-    member->tokens = {graphs ? largest : own, 0, graphs};
+    const bool padded = all.graphs != serving::StepGraphs::kNone;
+    member->tokens = {padded ? all.tokens : own, 0, all.graphs};
     group += member->tokens.own;
   }
   for (const auto& member : members_) member->tokens.group = group;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "sim/program/program.hpp"
 #include "sim/serving/step.hpp"
@@ -14,7 +13,8 @@ struct StepTokens {
   std::uint32_t own = 1;
   std::uint32_t group = 1;  ///< of all data-parallel members, which step together; without others,
                             ///< its own
-  bool graphs = true;       ///< each member's step fits a captured graph; else none runs one
+  /// The most that the steps of all members have.
+  serving::StepGraphs graphs = serving::StepGraphs::kWhole;
 };
 
 /// Its threads are alternatives, of which one runs at a time (ProgramRun::start_thread). Each run
@@ -24,9 +24,8 @@ class StepProgram {
   virtual ~StepProgram() = default;
   /// Stays valid. Only set() changes its operations, in duration and profile.
   [[nodiscard]] virtual const program::Program& program() const = 0;
-  /// Tokens of the captured graph for the step, or for its pieces; nothing: it fits none.
-  [[nodiscard]] virtual std::optional<std::uint32_t> graph_of(
-      const serving::ScheduledStep& step) const = 0;
+  /// The launch of the step without regard to other members.
+  [[nodiscard]] virtual serving::StepShape shape_of(const serving::ScheduledStep& step) const = 0;
   /// Sets up a thread for the step; returns the thread's index. A `queued` step was prepared while
   /// another ran. `tokens.own` counts the step's tokens, or those of its captured graph.
   /// Precondition: no pass runs.

@@ -161,7 +161,7 @@ void kernel_model(benchmark::State& state) {
   const step_cost::EngineSpec engine;
   step_cost::ModelTimes times(request.model, layout, request.gpu, request.efficiency);
   step_cost::EngineCost of_engine(times, transformer, layout, engine,
-                                  step_cost::vllm_capture_sizes({.max_num_seqs = 256}));
+                                  step_cost::vllm_graphs({.max_num_seqs = 256}));
   step_cost::LoneCost inner(of_engine);
   const auto time = [&inner](const ScheduledStep& step, bool queued) {
     benchmark::DoNotOptimize(inner.step_time(step, queued));
@@ -178,8 +178,7 @@ void filler_program(benchmark::State& state) {
   const Shared<synth::ServerPlan> plan(good(synth::plan_server(llama(), settings)));
   const auto program = good(synth::ServerProgram::make(plan));
   const auto set = [&program](const ScheduledStep& step, bool queued) {
-    const auto own = static_cast<std::uint32_t>(step.totals.tokens());
-    const std::uint32_t tokens = program->graph_of(step).value_or(own);
+    const std::uint32_t tokens = program->shape_of(step).tokens;
     benchmark::DoNotOptimize(program->set(step, {tokens, tokens}, queued));
   };
   TimedStep cost(set);

@@ -36,7 +36,7 @@ std::unique_ptr<step_cost::KernelTimes> kernel_times(const ServerSetup& setup,
   }
   const step_cost::ModelTimes model(setup.model, layout, setup.gpu, *setup.efficiency);
   if (!setup.steps) return std::make_unique<step_cost::ModelTimes>(model);
-  return std::make_unique<step_cost::RecordedTimes>(model, *setup.steps, setup.capture_sizes,
+  return std::make_unique<step_cost::RecordedTimes>(model, *setup.steps, setup.captured,
                                                     layout.data);
 }
 
@@ -55,7 +55,7 @@ CounterSet counters_of(const ServerSetup& setup, const step_cost::KernelTimes& k
   if (setup.steps && !setup.steps->gpu.empty() && setup.steps->gpu != setup.gpu.name) {
     out.add(step_cost::kRecordedOnOtherGpu);
   }
-  if (setup.capture_sizes.empty()) out.add(kNoGraphs);
+  if (setup.captured.sizes.empty()) out.add(kNoGraphs);
   if (setup.blocks_computed) out.add(kCacheComputed);
   return out;
 }
@@ -102,7 +102,7 @@ CheckedResult<Json> serve_measured(std::string_view settings, const MeasuredLoad
   BUBBLESIM_ASSIGN_OR_RETURN(const ServerSetup setup, set_up_server(server, load, request));
   const auto kernels = kernel_times(setup, server.layout);
   step_cost::EngineCost cost(*kernels, setup.transformer(), server.layout, setup.engine,
-                             setup.capture_sizes);
+                             setup.captured);
   const ServedLoad served =
       serve_group(setup.scheduler, server.layout.data, load.requests, cost);
   return answer_of(setup, served, counters_of(setup, *kernels));
@@ -426,8 +426,8 @@ CheckedResult<ServerSetup> set_up_server(const ServerSettings& settings, const M
   BUBBLESIM_RETURN_IF_ERROR(check_members(settings, setup.transformer()));
   BUBBLESIM_RETURN_IF_ERROR(set_costs(settings, request, setup));
   BUBBLESIM_RETURN_IF_ERROR(set_scheduler(settings, setup));
-  setup.capture_sizes =
-      settings.capture_sizes.value_or(step_cost::vllm_capture_sizes(setup.scheduler));
+  setup.captured = step_cost::vllm_graphs(setup.scheduler);
+  if (settings.capture_sizes) setup.captured.sizes = *settings.capture_sizes;
   BUBBLESIM_RETURN_IF_ERROR(check_requests(settings, load, setup.scheduler));
   return setup;
 }

@@ -44,7 +44,7 @@ struct ServerSettings {
   std::optional<double> memory_utilization;
   std::optional<bool> chunked_prefill;
   std::optional<std::uint32_t> long_prefill_token_threshold;
-  std::optional<step_cost::CaptureSizes> capture_sizes;  ///< empty: it captured no graphs
+  std::optional<std::vector<std::uint32_t>> capture_sizes;  ///< empty: it captured no graphs
   step_cost::ServerLayout layout;
 };
 
@@ -62,7 +62,7 @@ struct ServerSetup {
   model::ModelSpec model;  ///< a transformer
   step_cost::EngineSpec engine;
   serving::SchedulerSpec scheduler;
-  step_cost::CaptureSizes capture_sizes;  ///< empty: it captured no graphs
+  step_cost::CapturedGraphs captured;
   std::optional<step_cost::LayerTables> layers;  ///< nothing: the kernel model
   std::optional<step_cost::RecordedSteps> steps;  ///< corrections of the kernel model
   std::optional<model::Efficiency> efficiency;   ///< of the kernel model

@@ -82,7 +82,7 @@ class MeasuredServers : public ::testing::TestWithParam<Server> {
   static ServedLoad serve(const ServerSetup& setup, step_cost::KernelTimes& kernels) {
     const ServerSettings server = settings();
     step_cost::EngineCost cost(kernels, setup.transformer(), server.layout, setup.engine,
-                               setup.capture_sizes);
+                               setup.captured);
     return serve_group(setup.scheduler, server.layout.data, load().requests, cost);
   }
 };
@@ -161,7 +161,7 @@ TEST_P(MeasuredServers, AreServedTheSameByAFewRecordedSteps) {
   const auto expected = figures_of(serve(by_layers, recorder));
   const ServerSetup by_model = set_up(std::nullopt);
   const step_cost::ModelTimes model(by_model.model, layout, by_model.gpu, *by_model.efficiency);
-  step_cost::RecordedTimes corrected(model, recorder.steps(), by_model.capture_sizes, 1);
+  step_cost::RecordedTimes corrected(model, recorder.steps(), by_model.captured, 1);
   const auto found = figures_of(serve(by_model, corrected));
   ASSERT_EQ(expected.size(), 15U);
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i] / expected[i], 1, 0.04);

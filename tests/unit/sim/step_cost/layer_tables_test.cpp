@@ -259,7 +259,7 @@ struct Server {
   ServerLayout layout;
   EngineSpec engine;
   TableTimes times{tables, model, layout, 1000};
-  EngineCost cost{times, model, layout, engine, {8, 16}};
+  EngineCost cost{times, model, layout, engine, {{8, 16}}};
   LoneCost alone{cost};
 };
 
@@ -267,21 +267,22 @@ struct Server {
 // embedding and the final norm.
 constexpr double kDense = 2 * 8 + 2;
 
-TEST(CaptureSizes, AreThoseOfVllm) {
-  EXPECT_THAT(vllm_capture_sizes({.max_num_seqs = 8}), ::testing::ElementsAre(1, 2, 4, 8, 16));
-  const CaptureSizes sizes = vllm_capture_sizes({.max_num_seqs = 256});
+TEST(CapturedGraphs, AreThoseOfVllm) {
+  EXPECT_THAT(vllm_graphs({.max_num_seqs = 8}).sizes, ::testing::ElementsAre(1, 2, 4, 8, 16));
+  const std::vector<std::uint32_t> sizes = vllm_graphs({.max_num_seqs = 256}).sizes;
   EXPECT_EQ(sizes.size(), 51U);  // as the RTX 4090 run of LLMServingSim records them
   EXPECT_EQ(sizes[33], 248U);
   EXPECT_EQ(sizes[35], 272U);
   EXPECT_EQ(sizes.back(), 512U);
 }
 
-TEST(CaptureSizes, HoldDraftsAndNoMoreThanAStepMayHave) {
-  // 2 x 4 sequences of 1 + 2 tokens: up to 24.
+TEST(CapturedGraphs, HoldDraftsAndNoMoreThanAStepMayHave) {
+  // 2 x 4 sequences of 1 + 2 tokens: up to 24, each a multiple of 3.
   serving::SchedulerSpec drafts{.max_num_seqs = 4};
   drafts.speculation.tokens = 2;
-  EXPECT_THAT(vllm_capture_sizes(drafts), ::testing::ElementsAre(1, 2, 4, 8, 16, 24));
-  EXPECT_THAT(vllm_capture_sizes({.max_num_batched_tokens = 20, .max_num_seqs = 64}),
+  EXPECT_THAT(vllm_graphs(drafts).sizes, ::testing::ElementsAre(3, 6, 9, 18, 24));
+  EXPECT_EQ(vllm_graphs(drafts).query, 3U);
+  EXPECT_THAT(vllm_graphs({.max_num_batched_tokens = 20, .max_num_seqs = 64}).sizes,
               ::testing::ElementsAre(1, 2, 4, 8, 16));
 }
 
@@ -329,12 +330,16 @@ TEST_F(EngineCostTest, OfAGroupIsThatOfItsSlowestMember) {
 /// A microsecond a padded token, and of the experts what they are asked for.
 class CountedTimes final : public KernelTimes {
  public:
-  double batch_us(const Batch& batch) override { return batch.padded_tokens; }
+  double batch_us(const Batch& batch) override {
+    graphs = batch.graphs;
+    return batch.padded_tokens;
+  }
   double experts_us(double group_tokens) override {
     experts_tokens = group_tokens;
     return 0;
   }
   double experts_tokens = 0;
+  StepGraphs graphs = StepGraphs::kNone;  ///< of the last member
 };
 
 TEST_F(EngineCostTest, OfAGroupPadsAllToTheLargestGraphOrNone) {
@@ -343,7 +348,7 @@ TEST_F(EngineCostTest, OfAGroupPadsAllToTheLargestGraphOrNone) {
   model.mixture = model::MixtureSpec{8, 2, 32, 0, 0, 1};
   const ServerLayout layout;
   const EngineSpec engine;
-  EngineCost cost(times, model, layout, engine, {8, 16});
+  EngineCost cost(times, model, layout, engine, {{8, 16}});
   const serving::ScheduledStep one = decodes(1, 10);
   const serving::ScheduledStep nine = decodes(9, 10);
   const serving::ScheduledStep many = decodes(17, 10);
@@ -355,6 +360,28 @@ TEST_F(EngineCostTest, OfAGroupPadsAllToTheLargestGraphOrNone) {
   EXPECT_EQ(times.experts_tokens, 1 + 9 + 17);
   (void)LoneCost(cost).step_time(one, true);
   EXPECT_EQ(times.experts_tokens, 8);       // alone it has its own
+}
+
+TEST_F(EngineCostTest, OfAGroupLaunchesWholeGraphsOnlyIfEachStepIsOne) {
+  CountedTimes times;
+  const model::TransformerSpec model = test::small_model();
+  const EngineSpec engine;
+  const ServerLayout layout;
+  EngineCost cost(times, model, layout, engine, {{9, 18}, 3});
+  const auto checks = [](std::uint32_t tokens) {
+    serving::ScheduledStep step;
+    for (const std::uint32_t each : {3U, tokens}) step.add({.new_tokens = each, .context = 10});
+    return step;
+  };
+  const serving::ScheduledStep all = checks(3), fewer = checks(2), many = checks(16);
+  const auto graphs_of = [&](const serving::ScheduledStep* other) {
+    (void)cost.step_time(std::array{other, &all}, true);
+    return times.graphs;
+  };
+  EXPECT_EQ(graphs_of(&all), StepGraphs::kWhole);
+  EXPECT_EQ(graphs_of(nullptr), StepGraphs::kWhole);  // it decodes three tokens of no request
+  EXPECT_EQ(graphs_of(&fewer), StepGraphs::kPieces);
+  EXPECT_EQ(graphs_of(&many), StepGraphs::kNone);
 }
 
 TEST(TableTimes, CountsLookupsBeyondTheProfile) {

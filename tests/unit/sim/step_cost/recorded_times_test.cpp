@@ -13,7 +13,7 @@
 namespace bubblesim::step_cost {
 namespace {
 
-const CaptureSizes kSizes = vllm_capture_sizes({.max_num_seqs = 64});
+const CapturedGraphs kGraphs = vllm_graphs({.max_num_seqs = 64});
 
 class Corrected : public ::testing::Test {
  protected:
@@ -29,7 +29,7 @@ class Corrected : public ::testing::Test {
   }
   static Batch batch_of(const serving::ScheduledStep& step) {
     Batch batch;
-    set_batch(step, kSizes, batch);
+    set_batch(step, kGraphs, batch);
     return batch;
   }
   /// What a profiler would write of it.
@@ -48,7 +48,7 @@ class Corrected : public ::testing::Test {
     return step;
   }
   static RecordedTimes corrected(const std::vector<RecordedStep>& steps) {
-    return {model_, {.gpu = "", .source = "", .steps = steps}, kSizes, 1};
+    return {model_, {.gpu = "", .source = "", .steps = steps}, kGraphs, 1};
   }
   static double model_us(const Batch& batch) { return model_.batch_us(batch); }
 

@@ -140,7 +140,7 @@ TEST_F(LayerFile, AStepTakesWhatTheTablesSay) {
   step_cost::Batch batch;
   for (const std::uint32_t sequences : {1U, 8U}) {
     const serving::ScheduledStep step = decode_of(sequences, 499);
-    step_cost::set_batch(step, step_cost::vllm_capture_sizes({.max_num_seqs = 8}), batch);
+    step_cost::set_batch(step, step_cost::vllm_graphs({.max_num_seqs = 8}), batch);
     EXPECT_EQ(kernels->kernel_time(step, {sequences, sequences}),
               Duration{std::llround(1e3 * tables.batch_us(batch))});
   }

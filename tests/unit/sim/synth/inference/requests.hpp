@@ -49,8 +49,7 @@ inline std::string fault_of(const InferenceRequest& request) {
 
 inline workload::StepTokens tokens_alone(const workload::StepProgram& program,
                                          const serving::ScheduledStep& step) {
-  const auto own = static_cast<std::uint32_t>(step.totals.tokens());
-  const std::uint32_t tokens = program.graph_of(step).value_or(own);
+  const std::uint32_t tokens = program.shape_of(step).tokens;
   return {tokens, tokens};
 }
 

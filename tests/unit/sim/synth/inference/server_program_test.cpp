@@ -76,7 +76,7 @@ std::vector<std::pair<std::string, Duration>> iteration_of(
   PassWriter passes(plan.request);
   const auto work =
       must(model::iteration_work(plan.request.model, {}, plan.request.precision, sequences));
-  EXPECT_TRUE(passes.pass(work, step_cost::StepGraphs::kNone));
+  EXPECT_TRUE(passes.pass(work, serving::StepGraphs::kNone));
   return kernels_of(passes.writer().finish(), 0);
 }
 
@@ -137,7 +137,7 @@ TEST(ServerProgram, ADraftModelRunsOnceForEachDraftedToken) {
   PassWriter passes(plan.request);
   ASSERT_TRUE(passes.pass(must(model::summed_iteration_work(plan.request.model, {},
                                                             plan.request.precision, sums)),
-                          step_cost::StepGraphs::kNone));
+                          serving::StepGraphs::kNone));
   const auto verify = kernels_of(passes.writer().finish(), 0);
   EXPECT_TRUE(std::equal(verify.begin(), verify.end(), kernels.begin() + drafts, kernels.end()));
 }
@@ -219,17 +219,25 @@ TEST(ServerProgram, AStepWithPromptsLaunchesThePiecesBetweenItsAttentions) {
   EXPECT_EQ(launches_of(*server, step_of({prompt_of(513)})), alone);  // no graph is as large
 }
 
-// The draft model has two blocks; its two later passes have no prompts.
-TEST(ServerProgram, ADraftModelsPassWithPromptsIsInPiecesToo) {
+// The draft model has two blocks, and pieces always; its two later passes have no prompts. A step
+// is whole if each sequence checks three drafts.
+TEST(ServerProgram, AStepThatChecksAllDraftsIsOneGraphBehindTheDraftModelsPieces) {
   const auto server = server_of(drafting_plan(DecodeMode::kGraph));
+  constexpr std::size_t kDrafts = 3 * (2 * 2 + 1);
+  EXPECT_EQ(launches_of(*server, step_of({check_at(700), check_at(31)})), 1 + kDrafts + 1);
+  EXPECT_EQ(launches_of(*server, step_of({check_at(700), decode_at(31)})),
+            1 + kDrafts + (32 * 2 + 1));
   EXPECT_EQ(launches_of(*server, step_of({check_at(700), prompt_of(100)})),
-            1 + (2 * 3 + 1) + 2 + (32 * 3 + 1U));
-  EXPECT_EQ(launches_of(*server, step_of({check_at(700)})), 1 + 3 + 1U);
+            1 + (kDrafts + 2) + (32 * 3 + 1));
 }
 
-TEST(ServerProgram, AStepBesideOneThatFitsNoGraphHasNone) {
+TEST(ServerProgram, AStepOfAGroupIsLaunchedAsTheOthersAre) {
+  const auto drafting = server_of(drafting_plan(DecodeMode::kGraph));
+  const auto checks = step_of({check_at(700)});
+  EXPECT_EQ(launches_of(*drafting, checks, {4, 604, serving::StepGraphs::kPieces}),
+            1 + 3 * (2 * 2 + 1) + (32 * 2 + 1U));
   const auto server = server_of(plan_of(DecodeMode::kGraph));
-  EXPECT_EQ(launches_of(*server, step_of({decode_at(100)}), {1, 601, false}),
+  EXPECT_EQ(launches_of(*server, step_of({decode_at(100)}), {1, 601, serving::StepGraphs::kNone}),
             kernels_of(server->program(), 1).size() + 2);
 }
 
