@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <unordered_set>
 
@@ -26,6 +27,9 @@ constexpr std::array<std::string_view, 4> kOpTables{
 struct NsysFile {
   JobTrace job;
   bool ranks_recorded = false;
+  std::set<std::int64_t> processes;  ///< global ids of the ranks' processes
+  TraceTime begin = TraceTime::max();  ///< of its device operations
+  TraceTime end = TraceTime::min();
 };
 
 /// Why a database has no rank in it.
@@ -134,6 +138,11 @@ Result<NsysFile> import_database(const nsys::Database& database,
     trace.world_size = numbers.world_size;
     trace.process = processes[i];
     session.count(nsys::kDuplicates, drop_duplicates(trace));
+    file.processes.insert(set.ranks[i].process);
+    for (const DeviceOp& op : trace.device_ops) {
+      file.begin = std::min(file.begin, op.start);
+      file.end = std::max(file.end, op.start + op.duration);
+    }
     join_recording(trace);
   }
   std::ranges::stable_sort(file.job.ranks, {}, &RankTrace::rank);
@@ -170,6 +179,24 @@ bool distinct(const std::vector<NsysFile>& files) {
   }
   std::ranges::sort(ranks);
   return std::ranges::adjacent_find(ranks) == ranks.end();
+}
+
+/// Fault: two files have a process and no time in common, as the parts of `nsys profile
+/// --capture-range-end=repeat` have.
+Result<void> refuse_repeats(std::span<const fs::path> paths, const std::vector<NsysFile>& files) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      const bool apart = files[i].end <= files[k].begin || files[k].end <= files[i].begin;
+      const bool shared = std::ranges::any_of(files[i].processes, [&](std::int64_t process) {
+        return files[k].processes.contains(process);
+      });
+      if (!apart || !shared) continue;
+      return fail(paths[i].string(), {},
+                  "is another recording of the process in " + paths[k].string() +
+                      "; expected the files of one recording: name them, or move the others away");
+    }
+  }
+  return {};
 }
 
 /// Numbers all ranks anew, by file names if those tell, else by order.
@@ -226,6 +253,7 @@ Result<JobTrace> import_nsys_job(std::span<const fs::path> paths,
     BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, read_file(path, progress));
     files.push_back(std::move(file));
   }
+  BUBBLESIM_RETURN_IF_ERROR(refuse_repeats(paths, files));
   const bool recorded = std::ranges::all_of(files, &NsysFile::ranks_recorded);
   if (!recorded || !distinct(files)) number_files(paths, files);
   JobTrace job;

@@ -233,5 +233,19 @@ TEST(NsysRanks, files_without_ranks_are_numbered_in_order) {
   EXPECT_EQ(job.ranks[2].world_size, 3U);
 }
 
+TEST(NsysRanks, recordings_of_one_process_one_after_the_other_are_no_ranks) {
+  const Export first(small_export(), "_a");
+  const Export second(kTables + call(5000, 5010, 5) + kernel(5020, 5120, 5), "_b");
+  const Export other(kTables + call(5000, 5010, 5, 2, 200, 201) + kernel(5020, 5120, 5, 200), "_c");
+  using Paths = std::vector<std::filesystem::path>;
+  const std::string fault =
+      error_of(import_nsys_job(Paths{first.path(), other.path(), second.path()})).text();
+  EXPECT_NE(fault.find(second.path().string() + ": is another recording of the process in " +
+                       first.path().string()),
+            std::string::npos)
+      << fault;
+  EXPECT_EQ(must(import_nsys_job(Paths{first.path(), other.path()})).ranks.size(), 2U);
+}
+
 }  // namespace
 }  // namespace bubblesim::traces
