@@ -19,36 +19,36 @@ namespace bubblesim::capture {
 // Name in the table; needed or wanted; name in libcupti; arguments. nullptr of a wanted one: this
 // libcupti has no such function; the session does without and says so.
 #define BUBBLESIM_CUPTI(CALL)                                                                     \
-  CALL(get_version, needed, "cuptiGetVersion", (std::uint32_t*))                                  \
-  CALL(get_timestamp, needed, "cuptiGetTimestamp", (std::uint64_t*))                              \
-  CALL(get_result_string, wanted, "cuptiGetResultString", (cupti::Result, const char**))          \
-  CALL(subscribe, needed, "cuptiSubscribe", (cupti::Subscriber*, cupti::Callback, void*))         \
-  CALL(subscribe_v2, wanted, "cuptiSubscribe_v2",                                                 \
+  CALL(get_version, needed, cuptiGetVersion, (std::uint32_t*))                                    \
+  CALL(get_timestamp, needed, cuptiGetTimestamp, (std::uint64_t*))                                \
+  CALL(get_result_string, wanted, cuptiGetResultString, (cupti::Result, const char**))            \
+  CALL(subscribe, needed, cuptiSubscribe, (cupti::Subscriber*, cupti::Callback, void*))           \
+  CALL(subscribe_v2, wanted, cuptiSubscribe_v2,                                                   \
        (cupti::Subscriber*, cupti::Callback, void*, cupti::SubscriberParams*))                    \
-  CALL(unsubscribe, needed, "cuptiUnsubscribe", (cupti::Subscriber))                              \
-  CALL(enable_callback, wanted, "cuptiEnableCallback",                                            \
+  CALL(unsubscribe, needed, cuptiUnsubscribe, (cupti::Subscriber))                                \
+  CALL(enable_callback, wanted, cuptiEnableCallback,                                              \
        (std::uint32_t, cupti::Subscriber, std::uint32_t domain, std::uint32_t id))                \
-  CALL(set_thread_id_type, wanted, "cuptiSetThreadIdType", (std::uint32_t))                       \
-  CALL(register_callbacks, needed, "cuptiActivityRegisterCallbacks",                              \
+  CALL(set_thread_id_type, wanted, cuptiSetThreadIdType, (std::uint32_t))                         \
+  CALL(register_callbacks, needed, cuptiActivityRegisterCallbacks,                                \
        (cupti::BufferRequested, cupti::BufferCompleted))                                          \
-  CALL(set_attribute, wanted, "cuptiActivitySetAttribute",                                        \
+  CALL(set_attribute, wanted, cuptiActivitySetAttribute,                                          \
        (std::uint32_t attribute, std::size_t* size, void* value))                                 \
-  CALL(enable, needed, "cuptiActivityEnable", (std::uint32_t kind))                               \
-  CALL(enable_and_dump, wanted, "cuptiActivityEnableAndDump", (std::uint32_t kind))               \
-  CALL(disable, needed, "cuptiActivityDisable", (std::uint32_t kind))                             \
-  CALL(enable_driver_api, wanted, "cuptiActivityEnableDriverApi",                                 \
+  CALL(enable, needed, cuptiActivityEnable, (std::uint32_t kind))                                 \
+  CALL(enable_and_dump, wanted, cuptiActivityEnableAndDump, (std::uint32_t kind))                 \
+  CALL(disable, needed, cuptiActivityDisable, (std::uint32_t kind))                               \
+  CALL(enable_driver_api, wanted, cuptiActivityEnableDriverApi,                                   \
        (std::uint32_t id, std::uint8_t enabled))                                                  \
-  CALL(enable_runtime_api, wanted, "cuptiActivityEnableRuntimeApi",                               \
+  CALL(enable_runtime_api, wanted, cuptiActivityEnableRuntimeApi,                                 \
        (std::uint32_t id, std::uint8_t enabled))                                                  \
-  CALL(enable_all_sync_records, wanted, "cuptiActivityEnableAllSyncRecords",                      \
+  CALL(enable_all_sync_records, wanted, cuptiActivityEnableAllSyncRecords,                        \
        (std::uint8_t enabled))                                                                    \
-  CALL(flush_all, needed, "cuptiActivityFlushAll", (std::uint32_t flag))                          \
-  CALL(get_next_record, needed, "cuptiActivityGetNextRecord",                                     \
+  CALL(flush_all, needed, cuptiActivityFlushAll, (std::uint32_t flag))                            \
+  CALL(get_next_record, needed, cuptiActivityGetNextRecord,                                       \
        (std::uint8_t* buffer, std::size_t valid, void** record))                                  \
-  CALL(get_graph_node_id, wanted, "cuptiGetGraphNodeId", (void* node, std::uint64_t* id))         \
-  CALL(get_stream_id, wanted, "cuptiGetStreamIdEx",                                               \
+  CALL(get_graph_node_id, wanted, cuptiGetGraphNodeId, (void* node, std::uint64_t* id))           \
+  CALL(get_stream_id, wanted, cuptiGetStreamIdEx,                                                 \
        (void* context, void* stream, std::uint8_t per_thread, std::uint32_t* id))                 \
-  CALL(get_dropped_records, wanted, "cuptiActivityGetNumDroppedRecords",                          \
+  CALL(get_dropped_records, wanted, cuptiActivityGetNumDroppedRecords,                            \
        (void* context, std::uint32_t stream, std::size_t* dropped))
 
 struct CuptiApi {

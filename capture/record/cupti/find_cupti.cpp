@@ -103,7 +103,7 @@ std::string path_of(const void* function, const std::string& asked) {
 Result<CuptiApi> bind_cupti(void* library, const std::string& path) {
   CuptiApi api;
   FunctionFinder bind(library);
-#define BUBBLESIM_CUPTI_BIND(name, presence, symbol, args) bind.presence(api.name, symbol);
+#define BUBBLESIM_CUPTI_BIND(name, presence, symbol, args) bind.presence(api.name, #symbol);
   BUBBLESIM_CUPTI(BUBBLESIM_CUPTI_BIND)
 #undef BUBBLESIM_CUPTI_BIND
   if (bind.missing() != nullptr) {

@@ -10,10 +10,10 @@ namespace {
 /// Finds functions by their names in libcuda, whose versions the table pins: cuGetProcAddress would
 /// choose a version by a toolkit's number, and there is no toolkit.
 void bind_all(FunctionFinder& bind, Driver& driver) {
-#define BUBBLESIM_CUDA_BIND(name, symbol, arguments) bind.needed(driver.name, symbol);
+#define BUBBLESIM_CUDA_BIND(name, symbol, arguments) bind.needed(driver.name, #symbol);
   BUBBLESIM_CUDA_NEEDED(BUBBLESIM_CUDA_BIND)
 #undef BUBBLESIM_CUDA_BIND
-#define BUBBLESIM_CUDA_BIND(name, symbol, arguments) bind.wanted(driver.name, symbol);
+#define BUBBLESIM_CUDA_BIND(name, symbol, arguments) bind.wanted(driver.name, #symbol);
   BUBBLESIM_CUDA_WANTED(BUBBLESIM_CUDA_BIND)
 #undef BUBBLESIM_CUDA_BIND
 }
@@ -21,7 +21,7 @@ void bind_all(FunctionFinder& bind, Driver& driver) {
 /// The table's name of a function, as its name in libcuda.
 std::string symbol_of(const std::string& name) {
 #define BUBBLESIM_CUDA_NAME(field, symbol, arguments) \
-  if (name == #field) return symbol;
+  if (name == #field) return #symbol;
   BUBBLESIM_CUDA_NEEDED(BUBBLESIM_CUDA_NAME)
   BUBBLESIM_CUDA_WANTED(BUBBLESIM_CUDA_NAME)
 #undef BUBBLESIM_CUDA_NAME

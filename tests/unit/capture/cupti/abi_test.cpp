@@ -10,17 +10,21 @@ namespace bubblesim::capture::cupti {
 namespace {
 
 // Field `mine` of `Mine` lies where field `theirs` of `Theirs` does, and is as wide.
-#define SAME(Mine, mine, Theirs, theirs)                                             \
-  static_assert(offsetof(Mine, mine) == offsetof(Theirs, theirs), #Mine "." #mine);  \
+#define SAME(Mine, mine, Theirs, theirs)                                            \
+  static_assert(offsetof(Mine, mine) == offsetof(Theirs, theirs), #Mine "." #mine); \
   static_assert(sizeof(Mine::mine) == sizeof(Theirs{}.theirs), #Mine "." #mine)
-#define EQUAL(mine, theirs)                                                      \
+// `Mine` is a prefix of `Theirs`, which begins with the kind.
+#define PREFIX(Mine, Theirs)                                                                      \
+  static_assert(offsetof(Mine, kind) == offsetof(Theirs, kind) && sizeof(Mine) <= sizeof(Theirs), \
+                #Mine)
+#define EQUAL(mine, theirs) \
   static_assert(static_cast<std::uint64_t>(mine) == static_cast<std::uint64_t>(theirs), #mine)
 
 SAME(KernelRecord, cache_config, CUpti_ActivityKernel10, cacheConfig);
 SAME(KernelRecord, shared_memory_config, CUpti_ActivityKernel10, sharedMemoryConfig);
 SAME(KernelRecord, registers_per_thread, CUpti_ActivityKernel10, registersPerThread);
-SAME(KernelRecord, partitioned_cache_requested,
-     CUpti_ActivityKernel10, partitionedGlobalCacheRequested);
+SAME(KernelRecord, partitioned_cache_requested, CUpti_ActivityKernel10,
+     partitionedGlobalCacheRequested);
 SAME(KernelRecord, partitioned_cache_executed,
      CUpti_ActivityKernel10, partitionedGlobalCacheExecuted);
 SAME(KernelRecord, start, CUpti_ActivityKernel10, start);
@@ -38,8 +42,6 @@ SAME(KernelRecord, grid_id, CUpti_ActivityKernel10, gridId);
 SAME(KernelRecord, name, CUpti_ActivityKernel10, name);
 SAME(KernelRecord, queued, CUpti_ActivityKernel10, queued);
 SAME(KernelRecord, submitted, CUpti_ActivityKernel10, submitted);
-static_assert(offsetof(KernelRecord, kind) == offsetof(CUpti_ActivityKernel10, kind));
-static_assert(sizeof(KernelRecord) <= sizeof(CUpti_ActivityKernel10));
 
 SAME(CopyRecord, copy_kind, CUpti_ActivityMemcpy6, copyKind);
 SAME(CopyRecord, source_kind, CUpti_ActivityMemcpy6, srcKind);
@@ -52,8 +54,6 @@ SAME(CopyRecord, device, CUpti_ActivityMemcpy6, deviceId);
 SAME(CopyRecord, context, CUpti_ActivityMemcpy6, contextId);
 SAME(CopyRecord, stream, CUpti_ActivityMemcpy6, streamId);
 SAME(CopyRecord, correlation, CUpti_ActivityMemcpy6, correlationId);
-static_assert(offsetof(CopyRecord, kind) == offsetof(CUpti_ActivityMemcpy6, kind));
-static_assert(sizeof(CopyRecord) <= sizeof(CUpti_ActivityMemcpy6));
 
 SAME(PeerCopyRecord, copy_kind, CUpti_ActivityMemcpyPtoP4, copyKind);
 SAME(PeerCopyRecord, source_kind, CUpti_ActivityMemcpyPtoP4, srcKind);
@@ -70,8 +70,6 @@ SAME(PeerCopyRecord, source_context, CUpti_ActivityMemcpyPtoP4, srcContextId);
 SAME(PeerCopyRecord, target_device, CUpti_ActivityMemcpyPtoP4, dstDeviceId);
 SAME(PeerCopyRecord, target_context, CUpti_ActivityMemcpyPtoP4, dstContextId);
 SAME(PeerCopyRecord, correlation, CUpti_ActivityMemcpyPtoP4, correlationId);
-static_assert(offsetof(PeerCopyRecord, kind) == offsetof(CUpti_ActivityMemcpyPtoP4, kind));
-static_assert(sizeof(PeerCopyRecord) <= sizeof(CUpti_ActivityMemcpyPtoP4));
 
 SAME(MemsetRecord, value, CUpti_ActivityMemset4, value);
 SAME(MemsetRecord, bytes, CUpti_ActivityMemset4, bytes);
@@ -83,8 +81,6 @@ SAME(MemsetRecord, stream, CUpti_ActivityMemset4, streamId);
 SAME(MemsetRecord, correlation, CUpti_ActivityMemset4, correlationId);
 SAME(MemsetRecord, flags, CUpti_ActivityMemset4, flags);
 SAME(MemsetRecord, memory_kind, CUpti_ActivityMemset4, memoryKind);
-static_assert(offsetof(MemsetRecord, kind) == offsetof(CUpti_ActivityMemset4, kind));
-static_assert(sizeof(MemsetRecord) <= sizeof(CUpti_ActivityMemset4));
 
 SAME(SynchronizationRecord, type, CUpti_ActivitySynchronization2, type);
 SAME(SynchronizationRecord, start, CUpti_ActivitySynchronization2, start);
@@ -95,9 +91,6 @@ SAME(SynchronizationRecord, stream, CUpti_ActivitySynchronization2, streamId);
 SAME(SynchronizationRecord, event, CUpti_ActivitySynchronization2, cudaEventId);
 SAME(SynchronizationRecord, event_sync, CUpti_ActivitySynchronization2, cudaEventSyncId);
 SAME(SynchronizationRecord, return_value, CUpti_ActivitySynchronization2, returnValue);
-static_assert(offsetof(SynchronizationRecord, kind) ==
-              offsetof(CUpti_ActivitySynchronization2, kind));
-static_assert(sizeof(SynchronizationRecord) <= sizeof(CUpti_ActivitySynchronization2));
 
 SAME(CudaEventRecord, correlation, CUpti_ActivityCudaEvent2, correlationId);
 SAME(CudaEventRecord, context, CUpti_ActivityCudaEvent2, contextId);
@@ -106,8 +99,6 @@ SAME(CudaEventRecord, event, CUpti_ActivityCudaEvent2, eventId);
 SAME(CudaEventRecord, device, CUpti_ActivityCudaEvent2, deviceId);
 SAME(CudaEventRecord, device_timestamp, CUpti_ActivityCudaEvent2, deviceTimestamp);
 SAME(CudaEventRecord, event_sync, CUpti_ActivityCudaEvent2, cudaEventSyncId);
-static_assert(offsetof(CudaEventRecord, kind) == offsetof(CUpti_ActivityCudaEvent2, kind));
-static_assert(sizeof(CudaEventRecord) <= sizeof(CUpti_ActivityCudaEvent2));
 
 SAME(ApiRecord, id, CUpti_ActivityAPI, cbid);
 SAME(ApiRecord, start, CUpti_ActivityAPI, start);
@@ -116,8 +107,6 @@ SAME(ApiRecord, process, CUpti_ActivityAPI, processId);
 SAME(ApiRecord, thread, CUpti_ActivityAPI, threadId);
 SAME(ApiRecord, correlation, CUpti_ActivityAPI, correlationId);
 SAME(ApiRecord, return_value, CUpti_ActivityAPI, returnValue);
-static_assert(offsetof(ApiRecord, kind) == offsetof(CUpti_ActivityAPI, kind));
-static_assert(sizeof(ApiRecord) <= sizeof(CUpti_ActivityAPI));
 
 SAME(OverheadRecord, overhead_kind, CUpti_ActivityOverhead3, overheadKind);
 SAME(OverheadRecord, object_kind, CUpti_ActivityOverhead3, objectKind);
@@ -125,8 +114,6 @@ SAME(OverheadRecord, process, CUpti_ActivityOverhead3, objectId.pt.processId);
 SAME(OverheadRecord, thread, CUpti_ActivityOverhead3, objectId.pt.threadId);
 SAME(OverheadRecord, start, CUpti_ActivityOverhead3, start);
 SAME(OverheadRecord, end, CUpti_ActivityOverhead3, end);
-static_assert(offsetof(OverheadRecord, kind) == offsetof(CUpti_ActivityOverhead3, kind));
-static_assert(sizeof(OverheadRecord) <= sizeof(CUpti_ActivityOverhead3));
 
 SAME(MemoryRecord, operation, CUpti_ActivityMemory4, memoryOperationType);
 SAME(MemoryRecord, memory_kind, CUpti_ActivityMemory4, memoryKind);
@@ -139,8 +126,6 @@ SAME(MemoryRecord, process, CUpti_ActivityMemory4, processId);
 SAME(MemoryRecord, device, CUpti_ActivityMemory4, deviceId);
 SAME(MemoryRecord, context, CUpti_ActivityMemory4, contextId);
 SAME(MemoryRecord, stream, CUpti_ActivityMemory4, streamId);
-static_assert(offsetof(MemoryRecord, kind) == offsetof(CUpti_ActivityMemory4, kind));
-static_assert(sizeof(MemoryRecord) <= sizeof(CUpti_ActivityMemory4));
 
 SAME(DeviceRecord, flags, CUpti_ActivityDevice5, flags);
 SAME(DeviceRecord, memory_bandwidth, CUpti_ActivityDevice5, globalMemoryBandwidth);
@@ -157,23 +142,17 @@ SAME(DeviceRecord, id, CUpti_ActivityDevice5, id);
 SAME(DeviceRecord, ecc_enabled, CUpti_ActivityDevice5, eccEnabled);
 SAME(DeviceRecord, uuid, CUpti_ActivityDevice5, uuid);
 SAME(DeviceRecord, name, CUpti_ActivityDevice5, name);
-static_assert(offsetof(DeviceRecord, kind) == offsetof(CUpti_ActivityDevice5, kind));
-static_assert(sizeof(DeviceRecord) <= sizeof(CUpti_ActivityDevice5));
 
 SAME(ContextRecord, context, CUpti_ActivityContext3, contextId);
 SAME(ContextRecord, device, CUpti_ActivityContext3, deviceId);
 SAME(ContextRecord, api, CUpti_ActivityContext3, computeApiKind);
 SAME(ContextRecord, null_stream, CUpti_ActivityContext3, nullStreamId);
-static_assert(offsetof(ContextRecord, kind) == offsetof(CUpti_ActivityContext3, kind));
-static_assert(sizeof(ContextRecord) <= sizeof(CUpti_ActivityContext3));
 
 SAME(StreamRecord, context, CUpti_ActivityStream, contextId);
 SAME(StreamRecord, stream, CUpti_ActivityStream, streamId);
 SAME(StreamRecord, priority, CUpti_ActivityStream, priority);
 SAME(StreamRecord, flag, CUpti_ActivityStream, flag);
 SAME(StreamRecord, correlation, CUpti_ActivityStream, correlationId);
-static_assert(offsetof(StreamRecord, kind) == offsetof(CUpti_ActivityStream, kind));
-static_assert(sizeof(StreamRecord) <= sizeof(CUpti_ActivityStream));
 
 SAME(GraphRecord, correlation, CUpti_ActivityGraphTrace2, correlationId);
 SAME(GraphRecord, start, CUpti_ActivityGraphTrace2, start);
@@ -182,8 +161,6 @@ SAME(GraphRecord, device, CUpti_ActivityGraphTrace2, deviceId);
 SAME(GraphRecord, graph, CUpti_ActivityGraphTrace2, graphId);
 SAME(GraphRecord, context, CUpti_ActivityGraphTrace2, contextId);
 SAME(GraphRecord, stream, CUpti_ActivityGraphTrace2, streamId);
-static_assert(offsetof(GraphRecord, kind) == offsetof(CUpti_ActivityGraphTrace2, kind));
-static_assert(sizeof(GraphRecord) <= sizeof(CUpti_ActivityGraphTrace2));
 
 SAME(SubscriberParams, struct_size, CUpti_SubscriberParams, structSize);
 SAME(SubscriberParams, name, CUpti_SubscriberParams, subscriberName);
@@ -217,15 +194,19 @@ static_assert(offsetof(KernelRecord, block) + 8 == offsetof(CUpti_ActivityKernel
 static_assert(sizeof(SubscriberParams) == CUpti_SubscriberParams_STRUCT_SIZE);
 
 // Records of CUDA 11.2 end where ours do, or later; those without `event_sync` are named.
-static_assert(sizeof(KernelRecord) <= sizeof(CUpti_ActivityKernel5));
-static_assert(sizeof(CopyRecord) <= sizeof(CUpti_ActivityMemcpy4));
-static_assert(sizeof(PeerCopyRecord) <= sizeof(CUpti_ActivityMemcpyPtoP2));
-static_assert(sizeof(MemsetRecord) <= sizeof(CUpti_ActivityMemset3));
-static_assert(sizeof(MemoryRecord) <= sizeof(CUpti_ActivityMemory2));
-static_assert(sizeof(DeviceRecord) <= sizeof(CUpti_ActivityDevice2));
-static_assert(sizeof(ContextRecord) <= sizeof(CUpti_ActivityContext));
-static_assert(sizeof(OverheadRecord) <= sizeof(CUpti_ActivityOverhead));
-static_assert(sizeof(GraphRecord) <= sizeof(CUpti_ActivityGraphTrace));
+PREFIX(KernelRecord, CUpti_ActivityKernel5);
+PREFIX(CopyRecord, CUpti_ActivityMemcpy4);
+PREFIX(PeerCopyRecord, CUpti_ActivityMemcpyPtoP2);
+PREFIX(MemsetRecord, CUpti_ActivityMemset3);
+PREFIX(SynchronizationRecord, CUpti_ActivitySynchronization2);
+PREFIX(CudaEventRecord, CUpti_ActivityCudaEvent2);
+PREFIX(ApiRecord, CUpti_ActivityAPI);
+PREFIX(OverheadRecord, CUpti_ActivityOverhead);
+PREFIX(MemoryRecord, CUpti_ActivityMemory2);
+PREFIX(DeviceRecord, CUpti_ActivityDevice2);
+PREFIX(ContextRecord, CUpti_ActivityContext);
+PREFIX(StreamRecord, CUpti_ActivityStream);
+PREFIX(GraphRecord, CUpti_ActivityGraphTrace);
 static_assert(offsetof(SynchronizationRecord, event_sync) == sizeof(CUpti_ActivitySynchronization));
 static_assert(offsetof(CudaEventRecord, device) == sizeof(CUpti_ActivityCudaEvent));
 
@@ -314,6 +295,7 @@ EQUAL(kSubscriberNameBytes, CUPTI_SUBSCRIBER_NAME_MAX_LEN);
 EQUAL(kHolderBytes, CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN);
 
 #undef SAME
+#undef PREFIX
 #undef EQUAL
 
 /// Our signatures are those of the library: same parameters, same widths.
@@ -323,31 +305,11 @@ template <class... Mine, class... Theirs>
 struct SameCall<Result(Mine...), CUptiResult(Theirs...)>
     : std::bool_constant<sizeof...(Mine) == sizeof...(Theirs) &&
                          ((sizeof(Mine) == sizeof(Theirs)) && ...)> {};
-#define CALL(member, function)                                                          \
+#define CALL(member, presence, function, arguments)                                      \
   static_assert(                                                                        \
       SameCall<std::remove_pointer_t<decltype(CuptiApi::member)>, decltype(function)>(), \
-      #function)
-CALL(get_version, cuptiGetVersion);
-CALL(get_timestamp, cuptiGetTimestamp);
-CALL(get_result_string, cuptiGetResultString);
-CALL(subscribe, cuptiSubscribe);
-CALL(subscribe_v2, cuptiSubscribe_v2);
-CALL(unsubscribe, cuptiUnsubscribe);
-CALL(enable_callback, cuptiEnableCallback);
-CALL(set_thread_id_type, cuptiSetThreadIdType);
-CALL(register_callbacks, cuptiActivityRegisterCallbacks);
-CALL(set_attribute, cuptiActivitySetAttribute);
-CALL(enable, cuptiActivityEnable);
-CALL(enable_and_dump, cuptiActivityEnableAndDump);
-CALL(disable, cuptiActivityDisable);
-CALL(enable_driver_api, cuptiActivityEnableDriverApi);
-CALL(enable_runtime_api, cuptiActivityEnableRuntimeApi);
-CALL(enable_all_sync_records, cuptiActivityEnableAllSyncRecords);
-CALL(flush_all, cuptiActivityFlushAll);
-CALL(get_next_record, cuptiActivityGetNextRecord);
-CALL(get_stream_id, cuptiGetStreamIdEx);
-CALL(get_graph_node_id, cuptiGetGraphNodeId);
-CALL(get_dropped_records, cuptiActivityGetNumDroppedRecords);
+      #function);
+BUBBLESIM_CUPTI(CALL)
 #undef CALL
 
 TEST(CuptiAbi, IsAsInTheHeaderOfNvidia) { SUCCEED() << "checked while compiling"; }

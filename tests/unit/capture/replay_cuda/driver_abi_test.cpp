@@ -58,69 +58,18 @@ struct Same<Status (*)(Mine...), CUresult (*)(Theirs...)> {
     else return ((sizeof(Mine) == sizeof(Theirs)) && ...);
   }();
 };
-#define SAME(name, function) \
-  static_assert(Same<decltype(Driver::name), decltype(&function)>::value, #name)
+#define SAME(name, function, arguments) \
+  static_assert(Same<decltype(Driver::name), decltype(&function)>::value, #name);
+BUBBLESIM_CUDA_NEEDED(SAME)
 
-SAME(init, cuInit);
-SAME(driver_version, cuDriverGetVersion);
-SAME(device_count, cuDeviceGetCount);
-SAME(device_get, cuDeviceGet);
-SAME(device_name, cuDeviceGetName);
-SAME(device_uuid, cuDeviceGetUuid);
-SAME(device_attribute, cuDeviceGetAttribute);
-SAME(primary_retain, cuDevicePrimaryCtxRetain);
-SAME(primary_release, cuDevicePrimaryCtxRelease);
-SAME(set_current, cuCtxSetCurrent);
-SAME(priority_range, cuCtxGetStreamPriorityRange);
-SAME(library_load, cuLibraryLoadData);
-SAME(library_unload, cuLibraryUnload);
-SAME(library_kernel, cuLibraryGetKernel);
-SAME(set_kernel_attribute, cuKernelSetAttribute);
-SAME(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor);
-SAME(launch_kernel, cuLaunchKernel);
-SAME(memory_info, cuMemGetInfo);
-SAME(allocate, cuMemAlloc);
-SAME(release, cuMemFree);
-SAME(host_allocate, cuMemHostAlloc);
-SAME(host_release, cuMemFreeHost);
-SAME(host_device_pointer, cuMemHostGetDevicePointer);
-SAME(set_bytes, cuMemsetD8Async);
-SAME(set_words, cuMemsetD32Async);
-SAME(copy_to_device, cuMemcpyHtoDAsync);
-SAME(copy_to_host, cuMemcpyDtoHAsync);
-SAME(copy_on_device, cuMemcpyDtoDAsync);
-SAME(stream_create, cuStreamCreateWithPriority);
-SAME(stream_destroy, cuStreamDestroy);
-SAME(stream_query, cuStreamQuery);
-SAME(stream_wait_event, cuStreamWaitEvent);
-SAME(event_create, cuEventCreate);
-SAME(event_record, cuEventRecord);
-SAME(event_query, cuEventQuery);
-SAME(event_destroy, cuEventDestroy);
-SAME(begin_capture, cuStreamBeginCapture);
-SAME(end_capture, cuStreamEndCapture);
-SAME(graph_destroy, cuGraphDestroy);
-SAME(graph_instantiate, cuGraphInstantiateWithFlags);
-SAME(graph_launch, cuGraphLaunch);
-SAME(graph_exec_destroy, cuGraphExecDestroy);
-SAME(error_string, cuGetErrorString);
-
-#if CUDA_VERSION >= 12040
+#if CUDA_VERSION >= 12050
+BUBBLESIM_CUDA_WANTED(SAME)
 EQUAL(kGreenDefaultStream, CU_GREEN_CTX_DEFAULT_STREAM);
 EQUAL(kResourceSm, CU_DEV_RESOURCE_TYPE_SM);
-SAME(device_resource, cuDeviceGetDevResource);
-SAME(split_sms, cuDevSmResourceSplitByCount);
-SAME(resource_desc, cuDevResourceGenerateDesc);
-SAME(green_create, cuGreenCtxCreate);
-SAME(green_destroy, cuGreenCtxDestroy);
-SAME(green_resource, cuGreenCtxGetDevResource);
 static_assert(sizeof(CUdevResource) >= kResourceBytesOfAbi1);
 static_assert(sizeof(DeviceResource) >= sizeof(CUdevResource));
 static_assert(offsetof(DeviceResource, type) == offsetof(CUdevResource, type));
 static_assert(offsetof(DeviceResource, sm_count) == offsetof(CUdevResource, sm));
-#endif
-#if CUDA_VERSION >= 12050
-SAME(green_stream, cuGreenCtxStreamCreate);
 #endif
 
 TEST(DriverAbi, IsThatOfTheHeaderWhereThereIsOne) { EXPECT_GE(CUDA_VERSION, 12000); }

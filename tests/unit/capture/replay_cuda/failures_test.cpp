@@ -78,7 +78,7 @@ TEST_F(CudaBench, ADeviceThatHangsWhileItIsMeasuredIsAFaultOfPrepare) {
 std::vector<std::pair<std::string, int>> calls_that_fail() {
   std::vector<std::pair<std::string, int>> all;
 #define BUBBLESIM_TEST_NAME(field, symbol, arguments) \
-  for (const int after : {0, 3}) all.emplace_back(symbol, after);
+  for (const int after : {0, 3}) all.emplace_back(#symbol, after);
   BUBBLESIM_CUDA_NEEDED(BUBBLESIM_TEST_NAME)
   BUBBLESIM_CUDA_WANTED(BUBBLESIM_TEST_NAME)
 #undef BUBBLESIM_TEST_NAME
