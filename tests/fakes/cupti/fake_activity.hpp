@@ -19,6 +19,7 @@
 #include "capture/record/cupti/abi.hpp"
 #include "tests/fakes/cuda/fake_cuda.hpp"
 #include "tests/fakes/cupti/fake_options.hpp"
+#include "tests/fakes/cupti/record_walk.hpp"
 
 namespace fake {
 
@@ -110,41 +111,6 @@ class Buffers {
   std::atomic<cupti::BufferRequested> requested_{nullptr};
   std::atomic<cupti::BufferCompleted> completed_{nullptr};
 };
-
-/// A kind of record that no CUPTI has.
-inline constexpr std::uint32_t kUnknownKind = 4711;
-
-/// Bytes from one record of this kind to the next, as in CUDA 13.0; 0: unknown kind.
-[[nodiscard]] inline std::size_t stride_of(std::uint32_t kind) {
-  switch (kind) {
-    case cupti::kKindConcurrentKernel:
-      return 216;
-    case cupti::kKindMemcpy:
-      return 96;
-    case cupti::kKindMemset:
-      return 88;
-    case cupti::kKindDriver:
-    case cupti::kKindRuntime:
-      return 40;
-    case cupti::kKindSynchronization:
-    case cupti::kKindCudaEvent:
-    case cupti::kKindOverhead:
-    case cupti::kKindGraphTrace:
-      return 56;
-    case cupti::kKindDevice:
-      return 184;
-    case cupti::kKindContext:
-      return 32;
-    case cupti::kKindStream:
-      return 24;
-    case cupti::kKindMemory2:
-      return 128;
-    case kUnknownKind:
-      return 48;
-    default:
-      return 0;
-  }
-}
 
 inline constexpr std::uint32_t kKinds = 64;
 inline constexpr std::uint32_t kDevices = 8;
@@ -276,8 +242,10 @@ class Activity {
   template <class Record>
   void write(std::uint32_t thread, const Record& record, std::uint64_t end) {
     std::array<std::uint8_t, 256> bytes{};
-    std::memcpy(bytes.data(), &record, std::min(sizeof(record), stride_of(record.kind)));
-    buffers_.write(thread, std::span(bytes).first(stride_of(record.kind)), end);
+    const std::size_t stride =
+        bubblesim::capture::stride_of(record.kind, bubblesim::capture::kVersion13);
+    std::memcpy(bytes.data(), &record, std::min(sizeof(record), stride));
+    buffers_.write(thread, std::span(bytes).first(stride), end);
   }
   void call(const Happening& happening, std::uint32_t id,
             std::uint32_t kind = cupti::kKindRuntime) {
@@ -305,7 +273,7 @@ class Activity {
     write(happening.thread, record, happening.end);
     kernels_.fetch_add(1);
     if (options().has("unknown"))
-      write(happening.thread, cupti::Record{kUnknownKind}, happening.end);
+      write(happening.thread, cupti::Record{bubblesim::capture::kUnknownKind}, happening.end);
   }
   void copy(const Happening& happening) {
     if (!on(cupti::kKindMemcpy)) return;

@@ -220,18 +220,8 @@ FAKE_EXPORT Result cuptiActivityFlushAll(std::uint32_t flag) {
 
 FAKE_EXPORT Result cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid,
                                               void** record) {
-  std::uint8_t* next = buffer;
-  if (*record != nullptr) {
-    next = static_cast<std::uint8_t*>(*record);
-    next += fake::stride_of(static_cast<const cupti::Record*>(*record)->kind);
-  }
-  const auto left = valid - static_cast<std::size_t>(next - buffer);
-  if (left < sizeof(cupti::Record)) return Result::kMaxLimitReached;
-  const std::size_t stride = fake::stride_of(reinterpret_cast<const cupti::Record*>(next)->kind);
-  if (stride == 0) return Result::kInvalidKind;
-  if (left < stride) return Result::kMaxLimitReached;
-  *record = next;
-  return Result::kSuccess;
+  using bubblesim::capture::kVersion13, bubblesim::capture::next_record;
+  return next_record<kVersion13>(buffer, valid, record);
 }
 
 // A node's handle is its number.

@@ -442,7 +442,7 @@ TEST_P(Decoding, TheDeviceIsThatOfMostKernels) {
 
 TEST_P(Decoding, UnknownKindsArePassedOver) {
   cupti::OverheadRecord marker{};
-  marker.kind = 12;
+  marker.kind = kUnknownKind;
   buffer.add(marker);
   buffer.add(kernel(1000, 1500, "a"));
   EXPECT_THAT(decode().ops, SizeIs(1));
