@@ -1,6 +1,8 @@
 // The fake GPU against the simulator: the same jobs take the same time, to the nanosecond.
 #include <gmock/gmock.h>
 
+#include <array>
+
 #include "sim/measure/job_plans.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/simulation.hpp"
@@ -39,10 +41,12 @@ std::vector<Duration> simulated(const workload::JobProgram& job, const hardware:
 
 void expect_the_same(const workload::JobProgram& job, const hardware::GpuSpec& spec) {
   const std::vector<Duration> expected = simulated(job, spec);
-  const Played played = play(spec, {{plan_of_program(job.ranks.front(), spec), kPasses}}).front();
+  capture::JobPlan plan = plan_of_program(job.ranks.front(), spec);
+  plan.loop = capture::LoopMode{kPasses * plan.program.iterations};
+  const Played played = play(spec, {{plan}}).front();
   EXPECT_EQ(played.fault, "");
   EXPECT_EQ(played.in_flight, 0U);
-  EXPECT_EQ(played.iterations, expected);
+  EXPECT_EQ(played.record.iterations, expected);
 }
 
 void expect_the_same(const ProgramMaker& maker) {
@@ -158,13 +162,13 @@ void expect_the_same_shared(const policy::Sharing& sharing, std::int32_t priorit
   const auto expected = must(run::Simulation(loaded, scenario).run());
 
   const auto plans = must(job_plans(loaded, {.spec = &spec}));
-  const PlayedJob training{plans[0].plan, 1000, false, 70ms};
-  const PlayedJob filler{plans[1].plan, 1000, true, 70ms};
+  const PlayedJob training{plans[0].plan, 70ms};
+  const PlayedJob filler{plans[1].plan, 70ms};
   const auto played = play(loaded.device, {training, filler}, sharing, {{100, priority}, {100, 0}});
-  EXPECT_EQ(played[0].iterations, ends_of(expected.training.ranks.front().times));
+  EXPECT_EQ(played[0].record.iterations, ends_of(expected.training.ranks.front().times));
   const auto passes = expected.fillers.front().instances.front().passes;
   EXPECT_GT(passes, 10U);
-  EXPECT_EQ(played[1].passes.size(), passes);
+  EXPECT_EQ(played[1].record.passes.size(), passes);
 }
 
 TEST(FakeGpu, JobsThatShareSpatiallyTakeWhatTheyTakeInTheSimulator) {
@@ -181,14 +185,14 @@ TEST(FakeGpu, JobsThatTakeTurnsDoToo) {
 // What a fake GPU tells hosts, and what happens when something goes wrong. One iteration: a kernel
 // of 10 us from 1 us on, seen 2 us after its end.
 
-using capture::HostTime;
 using testing::ElementsAre, testing::HasSubstr;
 
 // begin() is 1 ms before the common start.
 constexpr Duration kStart = 1ms;
 
 PlayedJob job(std::uint32_t client, const ProgramMaker& maker, std::uint64_t passes = 1) {
-  PlayedJob made{plan_of_program(maker.program(), workload::plain_gpu()), passes};
+  PlayedJob made{plan_of_program(maker.program(), workload::plain_gpu())};
+  made.plan.loop = capture::LoopMode{passes};
   made.plan.client = ClientId{client};
   made.plan.name = "job " + std::to_string(client);
   return made;
@@ -198,52 +202,32 @@ PlayedJob job(std::uint32_t client, std::uint64_t passes = 3) {
   return job(client, ProgramMaker().iteration(0).kernel(1, 10).wait_stream(0, 2).end(), passes);
 }
 
-/// Notes what it is told, and when: instants since the common start.
-class News final : public capture::DeviceListener {
- public:
-  void on_started(const capture::OpInstance& op, HostTime start) override {
-    started.push_back({op.pass, since(start)});
-  }
-  void on_finished(const capture::OpInstance& op, HostTime start, HostTime end) override {
-    finished.push_back({op.pass, since(start), since(end)});
-  }
-  struct Start {
-    std::uint64_t pass;
-    Duration at;
-    friend bool operator==(const Start&, const Start&) = default;
-  };
-  struct End {
-    std::uint64_t pass;
-    Duration start, at;
-    friend bool operator==(const End&, const End&) = default;
-  };
-  std::vector<Start> started;
-  std::vector<End> finished;
+/// Start and end of an operation, and when the process heard of the end.
+using Times = std::array<Duration, 3>;
 
- private:
-  static Duration since(HostTime time) { return time.time_since_epoch() - kStart; }
-};
+std::vector<Times> heard(const Played& played) {
+  std::vector<Times> times;
+  for (const auto& op : played.record.operations) times.push_back({op.start, op.end, op.noticed});
+  return times;
+}
 
 TEST(FakeGpu, TellsAListenerTheTrueTimes) {
-  News news;
   PlayedJob single = job(0, 2);
-  single.listener = &news;
+  single.plan.record_operations = true;
   const Played played = play(workload::plain_gpu(), {single}).front();
-  EXPECT_THAT(played.iterations, ElementsAre(13us, 26us));
-  EXPECT_THAT(news.started, ElementsAre(News::Start{0, 1us}, News::Start{1, 14us}));
-  EXPECT_THAT(news.finished, ElementsAre(News::End{0, 1us, 11us}, News::End{1, 14us, 24us}));
-  EXPECT_EQ(played.counters.count("fake_device_notices_lost"), 0U);
+  EXPECT_THAT(played.record.iterations, ElementsAre(13us, 26us));
+  EXPECT_THAT(heard(played), ElementsAre(Times{1us, 11us, 11us}, Times{14us, 24us, 24us}));
+  EXPECT_EQ(played.record.counters.count("fake_device_notices_lost"), 0U);
 }
 
 TEST(FakeGpu, TellsOfEverythingBeforeItIsClosedHoweverLate) {
-  News news;
   PlayedJob single = job(0, 2);
-  single.listener = &news;
+  single.plan.record_operations = true;
   FakeGpuFaults faults;
   faults.late_notices = 5ms;
   const Played played = play(workload::plain_gpu(), {single}, {}, {}, faults).front();
-  EXPECT_THAT(played.iterations, ElementsAre(13us, 26us));
-  EXPECT_EQ(news.finished.size(), 2U);
+  EXPECT_THAT(played.record.iterations, ElementsAre(13us, 26us));
+  EXPECT_THAT(heard(played), ElementsAre(Times{1us, 11us, 5011us}, Times{14us, 24us, 5024us}));
 }
 
 // From 30 us on the device stands still for 1 ms: the third iteration, from 26 us to 39 us, has
@@ -252,7 +236,7 @@ TEST(FakeGpu, ThatStandsStillGoesOnWhereItWas) {
   FakeGpuFaults faults;
   faults.device_stall = FakeDeviceStall{kStart + 30us, 1ms};
   const Played played = play(workload::plain_gpu(), {job(0)}, {}, {}, faults).front();
-  EXPECT_THAT(played.iterations, ElementsAre(13us, 26us, 1039us));
+  EXPECT_THAT(played.record.iterations, ElementsAre(13us, 26us, 1039us));
   EXPECT_EQ(played.fault, "");
 }
 
@@ -261,7 +245,7 @@ TEST(FakeGpu, TakesLaunchesOnceItGoesOn) {
   FakeGpuFaults faults;
   faults.device_stall = FakeDeviceStall{kStart + 25us, 1ms};
   const Played played = play(workload::plain_gpu(), {job(0)}, {}, {}, faults).front();
-  EXPECT_THAT(played.iterations, ElementsAre(13us, 26us, 1025us + 10us + 2us));
+  EXPECT_THAT(played.record.iterations, ElementsAre(13us, 26us, 1025us + 10us + 2us));
 }
 
 TEST(FakeGpu, ThatNoLongerAnswersOneJobServesTheOthers) {
@@ -269,7 +253,7 @@ TEST(FakeGpu, ThatNoLongerAnswersOneJobServesTheOthers) {
   FakeGpuFaults faults;
   faults.job_stall = FakeJobStall{ClientId{1}, kStart + 5us};
   const auto played = play(workload::plain_gpu(), {job(0), stuck}, {}, {}, faults);
-  EXPECT_THAT(played[0].iterations, ElementsAre(13us, 26us, 39us));
+  EXPECT_THAT(played[0].record.iterations, ElementsAre(13us, 26us, 39us));
   EXPECT_EQ(played[0].fault, "");
   EXPECT_THAT(played[1].fault, HasSubstr("does not answer: 1 operations of job 1"));
 }
@@ -279,7 +263,7 @@ TEST(FakeGpu, LetsTheWorkOfAJobThatIsGoneEnd) {
   PlayedJob gone = job(1, ProgramMaker().iteration(0).kernel(1, 10).kernel(0, 30).end());
   gone.dies = true;
   const auto played = play(workload::plain_gpu(), {job(0), gone});
-  EXPECT_THAT(played[0].iterations, ElementsAre(13us, 26us, 39us));
+  EXPECT_THAT(played[0].record.iterations, ElementsAre(13us, 26us, 39us));
   EXPECT_EQ(played[1].in_flight, 2U);
 }
 

@@ -4,12 +4,7 @@
 
 #include <filesystem>
 
-#include "capture/clock/crew.hpp"
-#include "capture/clock/host_clock.hpp"
-#include "capture/replay/fake/fake_device.hpp"
 #include "capture/replay/job_files.hpp"
-#include "capture/replay/job_runner.hpp"
-#include "sim/measure/fake_gpu.hpp"
 #include "sim/measure/job_plans.hpp"
 #include "sim/measure/measure.hpp"
 #include "sim/program/rules.hpp"
@@ -276,32 +271,10 @@ TEST(Measurable, PowerIsTheAdministrators) {
 // The job runner of a rig on the fake GPU, without gate: a rank of the sample job takes what it
 // takes in the simulator, and a service serves what it serves there.
 
-/// One job on a GPU of its own.
 capture::JobRecord run_alone(const hardware::GpuSpec& spec, const capture::JobPlan& plan) {
-  auto made = capture::make_turn_clock();
-  EXPECT_TRUE(made);
-  capture::HostClock& clock = **made;
-  const auto part = clock.join(capture::Turn::kControl);
-  const auto gpu = make_fake_gpu(spec);
-  capture::RigSetup setup;
-  setup.jobs.push_back({plan, 100});
-  const auto address = gpu->begin(clock, setup, {}, {});
-  EXPECT_TRUE(address);
-  capture::Crew crew(clock);
-  crew.start(capture::Turn::kDevice, [&] { gpu->run(); });
-  capture::ReplayEnd end;
-  {
-    auto device = capture::open_fake_device(address->substr(5), clock, plan.client);
-    EXPECT_TRUE(device);
-    capture::JobRunner runner(plan, {&clock, device->get(), nullptr, {}, {}});
-    const auto ready = runner.prepare({});
-    EXPECT_TRUE(ready);
-    end = runner.run(clock.now() + 1ms);
-  }
-  gpu->stop();
-  crew.wait();
-  EXPECT_FALSE(end.fault) << end.fault->text();
-  return end.record;
+  const Played played = play(spec, {{plan}}).front();
+  EXPECT_EQ(played.fault, "");
+  return played.record;
 }
 
 TEST(JobRunnerOnTheFakeGpu, ARankTakesWhatItTakesInTheSimulator) {
