@@ -16,19 +16,18 @@ namespace bubblesim::capture {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-
-enum Tag : std::uint32_t { kLarge, kSmall, kDiscard, kLastResort };
+/// Ready before CUPTI requests them: one that is being filled, one for the next request.
+constexpr std::size_t kSpareBuffers = 2;
 
 /// Before every buffer, where CUPTI does not see it.
 struct alignas(kAlignment) Header {
-  std::uint32_t tag = kDiscard;
-  std::size_t size = 0;
+  BufferShelf* shelf = nullptr;  ///< null: the content is discarded
 };
 
 /// The fallback if even 64 KiB cannot be allocated: all threads of CUPTI write to the same bytes,
 /// which are not read.
 struct LastResort {
-  Header header{kLastResort, 64U << 10U};
+  Header header;
   alignas(kAlignment) std::uint8_t bytes[64U << 10U]{};
 };
 LastResort last_resort;
@@ -37,103 +36,45 @@ Header* header_of(std::uint8_t* buffer) {
   return reinterpret_cast<Header*>(buffer - sizeof(Header));
 }
 
-std::uint8_t* allocate(std::size_t size, std::uint32_t tag) noexcept {
+std::uint8_t* allocate(std::size_t size, BufferShelf* shelf) noexcept {
   void* memory = nullptr;
   if (::posix_memalign(&memory, kAlignment, sizeof(Header) + size) != 0) return nullptr;
-  *static_cast<Header*>(memory) = {tag, size};
+  *static_cast<Header*>(memory) = {shelf};
   auto* buffer = static_cast<std::uint8_t*>(memory) + sizeof(Header);
   std::memset(buffer, 0, size);
   return buffer;
 }
 
-void release(std::uint8_t* buffer) noexcept { std::free(header_of(buffer)); }
+void sleep_a_little() noexcept {
+  const timespec pause{0, 100'000};
+  ::nanosleep(&pause, nullptr);
+}
 
 }  // namespace
 
-BufferPool::BufferPool(const PoolLimits& limits)
-    : limits_(limits), large_(limits.large_count), small_(limits.small_count) {}
+std::uint8_t* BufferShelf::take() noexcept {
+  std::uint8_t* buffer = nullptr;
+  return ready.pop(buffer) ? buffer : make();
+}
 
-BufferPool::~BufferPool() { trim(); }
-
-std::uint8_t* BufferPool::make(Shelf& shelf, std::size_t size, std::uint32_t tag) noexcept {
-  std::size_t made = shelf.made.load();
+std::uint8_t* BufferShelf::make() noexcept {
+  std::size_t before = made.load();
   do {
-    if (made >= shelf.most) return nullptr;
-  } while (!shelf.made.compare_exchange_weak(made, made + 1));
-  if (std::uint8_t* buffer = allocate(size, tag)) return buffer;
-  shelf.made.fetch_sub(1);
-  return nullptr;
-}
-
-std::uint8_t* BufferPool::take_from(Shelf& shelf, std::size_t size, std::uint32_t tag) noexcept {
-  std::uint8_t* buffer = nullptr;
-  if (!shelf.ready.pop(buffer)) buffer = make(shelf, size, tag);
+    if (before >= most) return nullptr;
+  } while (!made.compare_exchange_weak(before, before + 1));
+  std::uint8_t* const buffer = allocate(size, this);
+  if (buffer == nullptr) made.fetch_sub(1);
   return buffer;
 }
 
-std::uint8_t* BufferPool::take(std::size_t& size) noexcept {
-  size = limits_.large_bytes;
-  std::uint8_t* buffer = take_from(large_, size, kLarge);
-  if (buffer == nullptr) {
-    size = limits_.small_bytes;
-    buffer = take_from(small_, size, kSmall);
-  }
-  if (buffer == nullptr) return take_discard(size);
-  out_.fetch_add(1, std::memory_order_relaxed);
-  return buffer;
+// The queue is as long as there are buffers, but a thread may be taking one from the next place.
+void BufferShelf::keep(std::uint8_t* buffer) noexcept {
+  if (!ready.push(std::move(buffer))) drop(buffer);
 }
 
-std::uint8_t* BufferPool::take_discard(std::size_t& size) noexcept {
-  size = limits_.discard_bytes;
-  if (std::uint8_t* buffer = allocate(size, kDiscard)) return buffer;
-  size = sizeof(last_resort.bytes);
-  return last_resort.bytes;
-}
-
-bool BufferPool::is_discard(const std::uint8_t* buffer) noexcept {
-  const Header* header = header_of(const_cast<std::uint8_t*>(buffer));
-  return header->tag == kDiscard || header->tag == kLastResort;
-}
-
-void BufferPool::give_back(std::uint8_t* buffer) noexcept {
-  const Header header = *header_of(buffer);
-  if (header.tag == kLastResort) return;
-  if (header.tag == kDiscard) return release(buffer);
-  // All bytes, not only the valid ones: CUPTI was told that buffers hold zeros.
-  std::memset(buffer, 0, header.size);
-  Shelf& shelf = header.tag == kLarge ? large_ : small_;
-  out_.fetch_sub(1, std::memory_order_relaxed);
-  if (shelf.ready.push(std::move(buffer))) return;
-  shelf.made.fetch_sub(1);
-  release(buffer);
-}
-
-void BufferPool::prepare(std::size_t count) noexcept {
-  while (large_.ready.size() < count) {
-    std::uint8_t* buffer = make(large_, limits_.large_bytes, kLarge);
-    if (buffer == nullptr) return;
-    if (!large_.ready.push(std::move(buffer))) {
-      large_.made.fetch_sub(1);
-      return release(buffer);
-    }
-  }
-}
-
-void BufferPool::trim(Shelf& shelf) noexcept {
-  std::uint8_t* buffer = nullptr;
-  while (shelf.ready.pop(buffer)) {
-    shelf.made.fetch_sub(1);
-    release(buffer);
-  }
-}
-
-void BufferPool::trim() noexcept {
-  trim(large_);
-  trim(small_);
-}
-
-std::size_t BufferPool::bytes() const {
-  return large_.made.load() * limits_.large_bytes + small_.made.load() * limits_.small_bytes;
+void BufferShelf::drop(std::uint8_t* buffer) noexcept {
+  made.fetch_sub(1);
+  std::free(header_of(buffer));
 }
 
 Wake::Wake() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -158,20 +99,13 @@ void Wake::wait(Duration longest) noexcept {
   if (::read(descriptor_, &count, sizeof(count)) < 0) return;
 }
 
-namespace {
+BufferExchange::BufferExchange(const BufferLimits& limits)
+    : discard_bytes_(limits.discard_bytes),
+      large_(limits.large_bytes, limits.large_count),
+      small_(limits.small_bytes, limits.small_count),
+      done_(limits.large_count + limits.small_count) {}
 
-/// Ready before CUPTI requests them: one that is being filled, one for the next request.
-constexpr std::size_t kSpareBuffers = 2;
-
-void sleep_a_little() noexcept {
-  const timespec pause{0, 100'000};
-  ::nanosleep(&pause, nullptr);
-}
-
-}  // namespace
-
-BufferExchange::BufferExchange(const PoolLimits& limits)
-    : pool_(limits), done_(pool_.most_out()) {}
+BufferExchange::~BufferExchange() { close(); }
 
 void BufferExchange::open(NextRecord next_record) noexcept {
   // Buffers that came between two sessions were counted as late; they are not this session's.
@@ -194,10 +128,27 @@ void BufferExchange::recall() noexcept {
 void BufferExchange::close() noexcept {
   Phase open = Phase::kOpen;
   phase_.compare_exchange_strong(open, Phase::kClosed);
-  pool_.trim();
+  for (BufferShelf* const shelf : {&large_, &small_})
+    for (std::uint8_t* buffer = nullptr; shelf->ready.pop(buffer);) shelf->drop(buffer);
 }
 
-void BufferExchange::prepare() noexcept { pool_.prepare(kSpareBuffers); }
+void BufferExchange::prepare() noexcept {
+  for (std::size_t i = large_.ready.size(); i < kSpareBuffers; ++i)
+    if (std::uint8_t* const buffer = large_.make()) large_.keep(buffer);
+}
+
+void BufferExchange::recycle(std::uint8_t* buffer) noexcept {
+  if (buffer == last_resort.bytes) return;
+  BufferShelf* const shelf = header_of(buffer)->shelf;
+  if (shelf == nullptr) return std::free(header_of(buffer));
+  // All bytes, not only the valid ones: CUPTI was told that buffers hold zeros.
+  std::memset(buffer, 0, shelf->size);
+  shelf->keep(buffer);
+}
+
+std::size_t BufferExchange::bytes() const {
+  return large_.made.load() * large_.size + small_.made.load() * small_.size;
+}
 
 BufferExchange::Losses BufferExchange::take_losses() noexcept {
   return {dropped_.exchange(0), discarded_.exchange(0), late_.exchange(0)};
@@ -224,25 +175,33 @@ std::uint64_t BufferExchange::count_records(std::uint8_t* buffer,
 }
 
 std::uint8_t* BufferExchange::buffer_wanted(std::size_t& size) noexcept {
-  if (phase_.load() == Phase::kOpen) return pool_.take(size);
-  return pool_.take_discard(size);
+  if (phase_.load() == Phase::kOpen) {
+    for (BufferShelf* const shelf : {&large_, &small_}) {
+      size = shelf->size;
+      if (std::uint8_t* const buffer = shelf->take()) return buffer;
+    }
+  }
+  size = discard_bytes_;
+  if (std::uint8_t* const buffer = allocate(size, nullptr)) return buffer;
+  size = sizeof(last_resort.bytes);
+  return last_resort.bytes;
 }
 
 void BufferExchange::buffer_done(std::uint8_t* buffer, std::size_t valid) noexcept {
   if (buffer == nullptr) return;
   const Phase phase = phase_.load();
-  if (BufferPool::is_discard(buffer)) {
+  if (header_of(buffer)->shelf == nullptr) {
     if (valid > 0 && phase == Phase::kOpen) {
       discarded_.fetch_add(count_records(buffer, valid), std::memory_order_relaxed);
     }
-    return pool_.give_back(buffer);
+    return recycle(buffer);
   }
-  // In a forked child the pool's memory is an unused copy.
+  // In a forked child the buffers' memory is an unused copy.
   if (phase == Phase::kAbandoned) return;
   if (phase == Phase::kClosed && valid > 0) late_.fetch_add(1, std::memory_order_relaxed);
   Done done{buffer, phase == Phase::kOpen ? valid : 0};
   // The queue has room: it is as long as the greatest number of buffers.
-  if (!done_.push(std::move(done))) return pool_.give_back(buffer);
+  if (!done_.push(std::move(done))) return recycle(buffer);
   wake_.notify();
 }
 

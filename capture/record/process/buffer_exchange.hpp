@@ -16,13 +16,10 @@
 
 namespace bubblesim::capture {
 
-// The buffers that CUPTI fills: bounded memory, zeroed before CUPTI sees them.
-//
-// Two sizes: a few large ones for jobs that launch from a thread or two, and many small ones for
-// CUPTIs that give every launching thread a buffer of its own. If all are out, the pool hands out
-// buffers whose content is discarded; never a nullptr, on which old CUPTIs crash.
-
-struct PoolLimits {
+/// Two sizes: a few large ones for jobs that launch from a thread or two, and many small ones for
+/// CUPTIs that give every launching thread a buffer of its own. If all are out, buffers are handed
+/// out whose content is discarded; never a nullptr, on which old CUPTIs crash.
+struct BufferLimits {
   std::size_t large_bytes = 4U << 20U;
   std::size_t large_count = 8;
   std::size_t small_bytes = 512U << 10U;
@@ -30,49 +27,20 @@ struct PoolLimits {
   std::size_t discard_bytes = 64U << 10U;
 };
 
-/// No call takes a lock or throws. Memory: the limits, plus discard buffers that CUPTI still has.
-class BufferPool {
- public:
-  explicit BufferPool(const PoolLimits& limits = {});
-  BufferPool(const BufferPool&) = delete;
-  BufferPool& operator=(const BufferPool&) = delete;
-  ~BufferPool();
+/// The buffers of one size, zeroed: at no instant more than `most`.
+struct BufferShelf {
+  BufferShelf(std::size_t bytes, std::size_t count) : size(bytes), most(count), ready(count) {}
 
-  /// Any thread. Aligned to 64 bytes.
-  [[nodiscard]] std::uint8_t* take(std::size_t& size) noexcept;
-  /// A buffer whose content will be discarded: for processes that no longer record.
-  [[nodiscard]] std::uint8_t* take_discard(std::size_t& size) noexcept;
-  /// Whether take_discard() made this buffer.
-  [[nodiscard]] static bool is_discard(const std::uint8_t* buffer) noexcept;
-  /// Frees a discard buffer; zeroes any other and keeps it for take(). A few milliseconds.
-  void give_back(std::uint8_t* buffer) noexcept;
-  /// Has `count` large buffers ready, so that callbacks need not allocate.
-  void prepare(std::size_t count) noexcept;
-  /// Frees the buffers that are not out.
-  void trim() noexcept;
+  /// Null: all are out, or there is no memory.
+  [[nodiscard]] std::uint8_t* take() noexcept;
+  [[nodiscard]] std::uint8_t* make() noexcept;
+  /// Keeps a zeroed buffer for take().
+  void keep(std::uint8_t* buffer) noexcept;
+  void drop(std::uint8_t* buffer) noexcept;
 
-  /// Number of buffers, of both sizes, that CUPTI or a queue has now.
-  [[nodiscard]] std::size_t out() const { return out_.load(std::memory_order_relaxed); }
-  /// The most buffers out at once; a queue of this length takes them all.
-  [[nodiscard]] std::size_t most_out() const { return limits_.large_count + limits_.small_count; }
-  /// Bytes of both sizes, out or ready.
-  [[nodiscard]] std::size_t bytes() const;
-
- private:
-  struct Shelf {
-    explicit Shelf(std::size_t count) : ready(count), most(count) {}
-    BoundedQueue<std::uint8_t*> ready;
-    std::size_t most;
-    std::atomic<std::size_t> made{0};  // at no instant more than `most`
-  };
-  [[nodiscard]] std::uint8_t* make(Shelf& shelf, std::size_t size, std::uint32_t tag) noexcept;
-  [[nodiscard]] std::uint8_t* take_from(Shelf& shelf, std::size_t size, std::uint32_t tag) noexcept;
-  static void trim(Shelf& shelf) noexcept;
-
-  PoolLimits limits_;
-  Shelf large_;
-  Shelf small_;
-  std::atomic<std::size_t> out_{0};
+  const std::size_t size, most;
+  BoundedQueue<std::uint8_t*> ready;
+  std::atomic<std::size_t> made{0};
 };
 
 // Lets one thread sleep until another, or a callback inside the job, has work for it.
@@ -97,7 +65,8 @@ class Wake {
 
 class BufferExchange final : public BufferOwner {
  public:
-  explicit BufferExchange(const PoolLimits& limits = {});
+  explicit BufferExchange(const BufferLimits& limits = {});
+  ~BufferExchange() override;
 
   struct Done {
     std::uint8_t* buffer = nullptr;
@@ -110,9 +79,10 @@ class BufferExchange final : public BufferOwner {
     std::uint64_t late = 0;       ///< buffers that came back after their session
   };
 
-  // The writer's side; one thread. / Accepts buffers from now on. `next_record` (CUPTI's) counts
-  // the records of buffers that / must be discarded; nullptr: each buffer counts as one.
+  // The writer's side; one thread.
   using NextRecord = decltype(CuptiApi::get_next_record);
+  /// Accepts buffers from now on. `next_record` (CUPTI's) counts the records of buffers that must be
+  /// discarded; nullptr: each buffer counts as one.
   void open(NextRecord next_record) noexcept;
   /// Makes `session` available to context_ending().
   void lend(CuptiSession& session) noexcept;
@@ -122,19 +92,21 @@ class BufferExchange final : public BufferOwner {
   void close() noexcept;
   [[nodiscard]] bool next(Done& done) noexcept { return done_.pop(done); }
   [[nodiscard]] std::size_t waiting() const { return done_.size(); }
-  void recycle(std::uint8_t* buffer) noexcept { pool_.give_back(buffer); }
-  /// Has spare buffers ready.
+  /// Frees a discard buffer; zeroes any other and keeps it for CUPTI. A few milliseconds.
+  void recycle(std::uint8_t* buffer) noexcept;
+  /// Has spare buffers ready, so that callbacks need not allocate.
   void prepare() noexcept;
   [[nodiscard]] Losses take_losses() noexcept;
   /// CUPTI's error that broke the session; empty: none.
   [[nodiscard]] std::string broken() const;
   [[nodiscard]] Wake& wake() { return wake_; }
-  [[nodiscard]] const BufferPool& pool() const { return pool_; }
+  /// Bytes of both sizes, out or ready; discard buffers that CUPTI still has come on top.
+  [[nodiscard]] std::size_t bytes() const;
 
   /// Called in a forked child: accepts nothing any more. Async-signal-safe.
   void abandon() noexcept;
 
-  // CUPTI's side; any thread.
+  // CUPTI's side; any thread. Buffers are aligned to 64 bytes.
   std::uint8_t* buffer_wanted(std::size_t& size) noexcept override;
   void buffer_done(std::uint8_t* buffer, std::size_t valid) noexcept override;
   void records_dropped(std::uint64_t count) noexcept override;
@@ -150,8 +122,9 @@ class BufferExchange final : public BufferOwner {
 
   enum class Phase : std::uint8_t { kClosed, kOpen, kAbandoned };
 
-  BufferPool pool_;
-  BoundedQueue<Done> done_;
+  const std::size_t discard_bytes_;
+  BufferShelf large_, small_;
+  BoundedQueue<Done> done_;  ///< takes all buffers of both sizes
   Wake wake_;
   std::atomic<Phase> phase_{Phase::kClosed};
   std::atomic<CuptiSession*> lent_{nullptr};

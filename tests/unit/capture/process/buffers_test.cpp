@@ -20,60 +20,49 @@
 namespace bubblesim::capture {
 namespace {
 
-constexpr PoolLimits kSmall{.large_bytes = 4096, .large_count = 2, .small_bytes = 1024,
-                            .small_count = 3, .discard_bytes = 512};
+constexpr BufferLimits kTiny{.large_bytes = 256, .large_count = 1, .small_bytes = 128,
+                             .small_count = 1, .discard_bytes = 64};
 
-TEST(BufferPool, HandsOutLargeThenSmallThenWhatIsDiscarded) {
-  BufferPool pool(kSmall);
+TEST(BufferExchange, HandsOutLargeThenSmallThenWhatIsDiscarded) {
+  BufferExchange exchange({.large_bytes = 4096, .large_count = 2, .small_bytes = 1024,
+                           .small_count = 3, .discard_bytes = 512});
+  exchange.open(nullptr);
+  EXPECT_EQ(exchange.bytes(), 2 * 4096U);  // ready beforehand
   std::vector<std::size_t> sizes;
   std::vector<std::uint8_t*> buffers;
   for (int i = 0; i < 7; ++i) {
     std::size_t size = 0;
-    buffers.push_back(pool.take(size));
+    buffers.push_back(exchange.buffer_wanted(size));
     sizes.push_back(size);
-    EXPECT_EQ(BufferPool::is_discard(buffers.back()), i >= 5);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffers.back()) % 64, 0U);
   }
   EXPECT_EQ(sizes, (std::vector<std::size_t>{4096, 4096, 1024, 1024, 1024, 512, 512}));
   EXPECT_NE(buffers[5], buffers[6]);  // two threads never write into one
-  EXPECT_EQ(pool.out(), 5U);
-  EXPECT_EQ(pool.bytes(), 2 * 4096U + 3 * 1024U);
-  for (std::uint8_t* buffer : buffers) pool.give_back(buffer);
-  EXPECT_EQ(pool.out(), 0U);
+  EXPECT_EQ(exchange.bytes(), 2 * 4096U + 3 * 1024U);
+  for (std::size_t i = 1; i < buffers.size(); ++i) exchange.recycle(buffers[i]);
+  exchange.close();
+  EXPECT_EQ(exchange.bytes(), 4096U);  // what CUPTI still has
+  exchange.recycle(buffers[0]);
 }
 
-TEST(BufferPool, WhatComesBackIsZeroedAndUsedAgain) {
-  BufferPool pool({.large_bytes = 4096, .large_count = 1, .small_bytes = 64, .small_count = 1});
+TEST(BufferExchange, WhatComesBackIsZeroedAndUsedAgain) {
+  BufferExchange exchange(kTiny);
+  exchange.open(nullptr);
   std::size_t size = 0;
-  std::uint8_t* const first = pool.take(size);
+  std::uint8_t* const first = exchange.buffer_wanted(size);
   std::memset(first, 0xAB, size);
-  pool.give_back(first);
-  std::uint8_t* const again = pool.take(size);
+  exchange.recycle(first);
+  std::uint8_t* const again = exchange.buffer_wanted(size);
   EXPECT_EQ(again, first);
   EXPECT_TRUE(std::all_of(again, again + size, [](std::uint8_t byte) { return byte == 0; }));
-  pool.give_back(again);
+  exchange.recycle(again);
 }
 
-TEST(BufferPool, PreparesWithinItsLimitAndFreesWhatIsNotOut) {
-  BufferPool pool(kSmall);
-  pool.prepare(10);
-  EXPECT_EQ(pool.bytes(), 2 * 4096U);
-  std::size_t size = 0;
-  std::uint8_t* const out = pool.take(size);
-  pool.trim();
-  EXPECT_EQ(pool.bytes(), 4096U);
-  pool.give_back(out);
-}
-
-TEST(BufferPool, ByDefaultHoldsNoMoreThan64MiB) {
-  const PoolLimits limits;
+TEST(BufferExchange, ByDefaultHoldsNoMoreThan64MiB) {
+  const BufferLimits limits;
   EXPECT_EQ(limits.large_bytes * limits.large_count + limits.small_bytes * limits.small_count,
             std::size_t{64} << 20U);
 }
-
-// Between CUPTI's callbacks and the writer, at every moment of a session.
-constexpr PoolLimits kTiny{.large_bytes = 256, .large_count = 1, .small_bytes = 128,
-                           .small_count = 1, .discard_bytes = 64};
 
 /// Records of 16 bytes.
 cupti::Result next_of_16(std::uint8_t* buffer, std::size_t valid, void** record) {
@@ -97,7 +86,7 @@ TEST(BufferExchange, ABufferGoesOutAndComesBackToTheWriter) {
   exchange.recycle(done.buffer);
   EXPECT_FALSE(exchange.next(done));
   exchange.close();
-  EXPECT_EQ(exchange.pool().bytes(), 0U);
+  EXPECT_EQ(exchange.bytes(), 0U);
 }
 
 TEST(BufferExchange, RecordsOfBuffersBeyondTheLimitAreCounted) {
@@ -123,7 +112,7 @@ TEST(BufferExchange, WithoutASessionABufferIsGivenThatNobodyKeeps) {
   std::size_t size = 0;
   std::uint8_t* const buffer = exchange.buffer_wanted(size);
   ASSERT_NE(buffer, nullptr);
-  EXPECT_TRUE(BufferPool::is_discard(buffer));
+  EXPECT_EQ(size, kTiny.discard_bytes);
   exchange.buffer_done(buffer, 64);
   EXPECT_EQ(exchange.take_losses().discarded, 0U);
 }
@@ -165,7 +154,7 @@ TEST(BufferExchange, InAForkedChildBuffersComeAndGoWithoutAWriter) {
   exchange.abandon();
   exchange.buffer_done(before, 16);
   std::uint8_t* const after = exchange.buffer_wanted(size);
-  EXPECT_TRUE(BufferPool::is_discard(after));
+  EXPECT_EQ(size, kTiny.discard_bytes);
   exchange.buffer_done(after, 16);
   exchange.context_ending();
   exchange.session_broken("gone");
@@ -196,7 +185,7 @@ TEST(BufferExchange, ManyThreadsKeepWithinTheLimitAndLoseNothingUncounted) {
   while (running.load() > 0 || exchange.waiting() > 0) {
     exchange.wake().wait(std::chrono::milliseconds(1));
     for (; exchange.next(done); exchange.recycle(done.buffer)) ++written;
-    EXPECT_LE(exchange.pool().bytes(), 8 * 1024U);
+    EXPECT_LE(exchange.bytes(), 8 * 1024U);
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(written + exchange.take_losses().discarded, std::uint64_t{kThreads} * kEach);
