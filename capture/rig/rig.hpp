@@ -34,16 +34,12 @@ namespace bubblesim::capture {
   }
 }
 
-/// One job of the rig.
-struct RigJob {
-  JobPlan plan;
-  std::uint32_t sm_percentage = 100;  ///< kMps
-};
-
 /// One run of the rig. Pointed-to objects outlive it.
 struct RigSetup {
   Substrate substrate = Substrate::kAlone;
-  std::vector<RigJob> jobs;              ///< by client
+  policy::Sharing sharing;
+  std::vector<JobPlan> jobs;             ///< by client
+  std::vector<policy::ClientSharing> shares;  ///< of all clients
   const policy::PolicySpec* spec = nullptr;  ///< null: no gate
   policy::Policy* policy = nullptr;      ///< start(), share() and admit() have been called
   std::vector<policy::ClientInfo> clients;   ///< of the policy; refused ones have no job
@@ -72,10 +68,8 @@ struct RigResult {
 class FakeGpu {
  public:
   virtual ~FakeGpu() = default;
-  /// Before a run, with its jobs and sharing. Returns the address that bubblesim_replay opens.
-  [[nodiscard]] virtual Result<std::string> begin(
-      HostClock& clock, const RigSetup& setup, const policy::Sharing& sharing,
-      const std::vector<policy::ClientSharing>& shares) = 0;
+  /// Before a run. Returns the address that bubblesim_replay opens.
+  [[nodiscard]] virtual Result<std::string> begin(HostClock& clock, const RigSetup& setup) = 0;
   /// Runs in a thread that takes part in the clock, until stop().
   virtual void run() = 0;
   virtual void stop() = 0;
@@ -98,8 +92,6 @@ struct RigPlace {
 };
 
 /// Fault: a setup that failed; a policy's illegal decision. Jobs that died are no fault.
-[[nodiscard]] Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup,
-                                        const policy::Sharing& sharing,
-                                        const std::vector<policy::ClientSharing>& shares);
+[[nodiscard]] Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup);
 
 }  // namespace bubblesim::capture

@@ -51,10 +51,9 @@ class RigRun {
     crew_->wait();
   }
 
-  [[nodiscard]] Result<RigResult> run(const policy::Sharing& sharing,
-                                      const std::vector<policy::ClientSharing>& shares) {
-    BUBBLESIM_RETURN_IF_ERROR(begin_fake(sharing, shares));
-    BUBBLESIM_RETURN_IF_ERROR(make_gate(sharing.mode));
+  [[nodiscard]] Result<RigResult> run() {
+    BUBBLESIM_RETURN_IF_ERROR(begin_fake());
+    BUBBLESIM_RETURN_IF_ERROR(make_gate());
     BUBBLESIM_ASSIGN_OR_RETURN(board_, ControlBoard::create(clock_));
     BUBBLESIM_RETURN_IF_ERROR(write_plans());
     BUBBLESIM_RETURN_IF_ERROR(start_workers());
@@ -77,13 +76,12 @@ class RigRun {
     TurnHolder seen{};              ///< the turn when the watchdog last looked
   };
 
-  Result<void> begin_fake(const policy::Sharing& sharing,
-                          const std::vector<policy::ClientSharing>& shares) {
+  Result<void> begin_fake() {
     if (place_.fake == nullptr) {
       device_ = "cuda:0";  // the only device that its environment shows to a worker
       return begin_mps();
     }
-    BUBBLESIM_ASSIGN_OR_RETURN(device_, place_.fake->begin(clock_, setup_, sharing, shares));
+    BUBBLESIM_ASSIGN_OR_RETURN(device_, place_.fake->begin(clock_, setup_));
     crew_->start(Turn::kDevice, [fake = place_.fake] { fake->run(); });
     return {};
   }
@@ -97,12 +95,12 @@ class RigRun {
     for (const std::string& note : mps_->notes()) say(note);
     return {};
   }
-  Result<void> make_gate(policy::SharingMode sharing) {
+  Result<void> make_gate() {
     if (setup_.spec == nullptr) return {};
     PolicyHostSetup host;
     host.spec = setup_.spec;
     host.policy = setup_.policy;
-    host.sharing = sharing;
+    host.sharing = setup_.sharing.mode;
     for (const policy::ClientInfo& client : setup_.clients) {
       const bool first = client.id == ClientId{0};
       host.clients.push_back(
@@ -113,7 +111,7 @@ class RigRun {
   }
   Result<void> write_plans() {
     for (std::size_t job = 0; job < setup_.jobs.size(); ++job) {
-      BUBBLESIM_RETURN_IF_ERROR(write_job_plan(plan_path(job), setup_.jobs[job].plan));
+      BUBBLESIM_RETURN_IF_ERROR(write_job_plan(plan_path(job), setup_.jobs[job]));
     }
     return {};
   }
@@ -148,7 +146,7 @@ class RigRun {
       }
     }
     if (place_.fake == nullptr && setup_.substrate == Substrate::kMps &&
-        setup_.jobs[jobs.front()].sm_percentage < 100) {
+        share_of(jobs.front()).sm_percentage < 100) {
       command.push_back("--part-of-gpu");
     }
     const std::uint32_t parts = clock_.parts_begun();
@@ -172,15 +170,18 @@ class RigRun {
       if (worker.process.ended()) return;
     }
   }
+  [[nodiscard]] const policy::ClientSharing& share_of(std::size_t job) const {
+    return setup_.shares[setup_.jobs[job].client.index()];
+  }
   [[nodiscard]] WorkerSettings settings_of(std::size_t job) const {
     WorkerSettings settings;
     settings.substrate = setup_.substrate;
     settings.device = place_.gpu;
-    settings.sm_percentage = setup_.jobs[job].sm_percentage;
+    settings.sm_percentage = share_of(job).sm_percentage;
     settings.clients = static_cast<std::uint32_t>(setup_.jobs.size());
     if (mps_) settings.mps_directory = mps_->pipe_directory();
-    const std::int32_t first = setup_.jobs.front().plan.priority;
-    const bool below = setup_.jobs[job].plan.priority < first;
+    const std::int32_t first = setup_.jobs.front().priority;
+    const bool below = setup_.jobs[job].priority < first;
     settings.priority = below ? MpsPriority::kBelowNormal : MpsPriority::kNormal;
     return settings;
   }
@@ -205,12 +206,12 @@ class RigRun {
       for (std::size_t job = 0; job < setup_.jobs.size(); ++job) {
         const WorkerStatus seat = status(job);
         if (seat.state == WorkerState::kFailed || !alive(job)) {
-          return fail(setup_.jobs[job].plan.name, {}, "cannot run: " + end_of(job) + mps_text(job));
+          return fail(setup_.jobs[job].name, {}, "cannot run: " + end_of(job) + mps_text(job));
         } else if (seat.state == WorkerState::kReady) {
           ++ready;
         } else if (seat.text != said[job]) {
           said[job] = seat.text;
-          say(setup_.jobs[job].plan.name + ": " + seat.text);
+          say(setup_.jobs[job].name + ": " + seat.text);
         }
       }
       if (ready == setup_.jobs.size()) return {};
@@ -280,7 +281,7 @@ class RigRun {
         result.counters.merge(outcome.record->counters);
       } else {
         result.counters.add(kJobsDied);
-        say(setup_.jobs[job].plan.name + ": " + outcome.end);
+        say(setup_.jobs[job].name + ": " + outcome.end);
       }
       result.jobs.push_back(std::move(outcome));
     }
@@ -304,13 +305,13 @@ class RigRun {
       for (const std::size_t job : worker->jobs) {
         // A process that has done its work no longer counts as a client; the policy is not told.
         if (!host_ || status(job).state == WorkerState::kDone) continue;
-        host_->client_gone(setup_.jobs[job].plan.client);
+        host_->client_gone(setup_.jobs[job].client);
       }
     }
     return reaped;
   }
   [[nodiscard]] WorkerStatus status(std::size_t job) const {
-    return board_->status(setup_.jobs[job].plan.client);
+    return board_->status(setup_.jobs[job].client);
   }
   [[nodiscard]] bool alive(std::size_t job) const {
     const std::scoped_lock lock(mutex_);
@@ -331,11 +332,11 @@ class RigRun {
   }
   [[nodiscard]] bool any_trains() const {
     return std::any_of(setup_.jobs.begin(), setup_.jobs.end(),
-                       [](const RigJob& job) { return job.plan.loop.has_value(); });
+                       [](const JobPlan& job) { return job.loop.has_value(); });
   }
   [[nodiscard]] bool training_over() const {
     for (std::size_t job = 0; job < setup_.jobs.size(); ++job) {
-      if (!setup_.jobs[job].plan.loop || status(job).state == WorkerState::kEnding) continue;
+      if (!setup_.jobs[job].loop || status(job).state == WorkerState::kEnding) continue;
       if (!finished(job)) return false;
     }
     return true;
@@ -414,9 +415,7 @@ class RigRun {
 
 }  // namespace
 
-Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup,
-                          const policy::Sharing& sharing,
-                          const std::vector<policy::ClientSharing>& shares) {
+Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup) {
   std::unique_ptr<HostClock> clock;
   if (place.fake != nullptr) {
     BUBBLESIM_ASSIGN_OR_RETURN(clock, make_turn_clock());
@@ -424,7 +423,7 @@ Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup,
     clock = wall_clock(place.spin);
   }
   const std::unique_ptr<ClockPart> part = clock->join(Turn::kControl);
-  return RigRun(place, setup, *clock).run(sharing, shares);
+  return RigRun(place, setup, *clock).run();
 }
 
 }  // namespace bubblesim::capture

@@ -55,9 +55,8 @@ class ArmRun {
       setup_.training_gate = capture::GateMode::kAsk;
     }
     setup_.limit = limit();
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        const capture::RigResult result,
-        capture::run_rig(place_, setup_, plan_.decided.sharing, shares_));
+    setup_.sharing = plan_.decided.sharing;
+    BUBBLESIM_ASSIGN_OR_RETURN(const capture::RigResult result, capture::run_rig(place_, setup_));
     if (options_.operations) {
       BUBBLESIM_RETURN_IF_ERROR(
           options_.operations(arm_.name, operations_csv(setup_.jobs, result.jobs)));
@@ -71,7 +70,7 @@ class ArmRun {
                                          : capture::Substrate::kAlone;
     if (arm_.policy == nullptr) {
       plan_ = schedule::plan_without_policy(infos_);
-      shares_ = plan_.decided.shares;
+      setup_.shares = plan_.decided.shares;
       if (!arm_.training || infos_.size() == 1) setup_.substrate = capture::Substrate::kAlone;
       return {};
     }
@@ -79,7 +78,7 @@ class ArmRun {
     BUBBLESIM_ASSIGN_OR_RETURN(
         plan_, schedule::plan_gpu(*arm_.policy, *policy_, lone_.device, infos_,
                                   schedule::DrivenBy::kGate));
-    shares_ = plan_.decided.shares;
+    setup_.shares = plan_.decided.shares;
     BUBBLESIM_ASSIGN_OR_RETURN(
         setup_.substrate,
         substrate_of(*arm_.policy, plan_.decided, infos_, lone_.device, place_));
@@ -91,7 +90,7 @@ class ArmRun {
 
   Result<void> add_jobs() {
     const PlanSetup setup{.spec = arm_.policy,
-                          .shares = &shares_,
+                          .shares = &setup_.shares,
                           .bubbles = arm_.bubbles,
                           .length = limit(),
                           .record_operations = options_.operations != nullptr};
@@ -110,9 +109,8 @@ class ArmRun {
   }
 
   void add_job(PlannedJob job) {
-    const policy::ClientSharing& share = shares_[job.plan.client.index()];
     counters_.merge(job.counters);
-    setup_.jobs.push_back({std::move(job.plan), share.sm_percentage});
+    setup_.jobs.push_back(std::move(job.plan));
   }
 
   // Longest run; 0: it ends with training's last iteration.
@@ -190,7 +188,6 @@ class ArmRun {
   const MeasureOptions& options_;
   std::vector<policy::ClientInfo> infos_;
   schedule::GpuPlan plan_;
-  std::vector<policy::ClientSharing> shares_;
   std::unique_ptr<policy::Policy> policy_;
   std::vector<std::vector<Duration>> arrivals_;  ///< by Arm::fillers
   capture::RigSetup setup_;
@@ -408,12 +405,12 @@ void append_job(std::string& text, const program::Program& program,
 
 }  // namespace
 
-std::string operations_csv(const std::vector<capture::RigJob>& jobs,
+std::string operations_csv(const std::vector<capture::JobPlan>& jobs,
                            const std::vector<capture::JobOutcome>& outcomes) {
   std::string text =
       "job,pass,op,kind,stream,name,called_ns,start_ns,end_ns,returned_ns,noticed_ns\n";
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i].record) append_job(text, jobs[i].plan.program, *outcomes[i].record);
+    if (outcomes[i].record) append_job(text, jobs[i].program, *outcomes[i].record);
   }
   return text;
 }

@@ -55,7 +55,7 @@ struct MeasuredWindow {
 /// A row for each operation and pass, by job and start. Instants are ns since the common start:
 /// `called_ns` and `returned_ns` of the launch call behind the gate, `start_ns` and `end_ns` on the
 /// device, `noticed_ns` when the process knew of the end. A job that died has no rows.
-[[nodiscard]] std::string operations_csv(const std::vector<capture::RigJob>& jobs,
+[[nodiscard]] std::string operations_csv(const std::vector<capture::JobPlan>& jobs,
                                          const std::vector<capture::JobOutcome>& outcomes);
 
 /// Known results of parts of the run alone.

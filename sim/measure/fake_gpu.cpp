@@ -225,20 +225,10 @@ struct Run {
   HostTime begin{};
 };
 
-policy::ClientSharing share_of(const capture::RigJob& job,
-                               const std::vector<policy::ClientSharing>& shares) {
-  if (job.plan.client.index() < shares.size()) return shares[job.plan.client.index()];
-  policy::ClientSharing share;
-  share.sm_percentage = job.sm_percentage;
-  share.priority = job.plan.priority;
-  share.sms = job.plan.sms;
-  return share;
-}
-
-std::vector<const capture::RigJob*> by_client(const capture::RigSetup& setup) {
-  std::vector<const capture::RigJob*> jobs;
-  for (const capture::RigJob& job : setup.jobs) jobs.push_back(&job);
-  std::ranges::stable_sort(jobs, {}, [](const capture::RigJob* job) { return job->plan.client; });
+std::vector<const JobPlan*> by_client(const capture::RigSetup& setup) {
+  std::vector<const JobPlan*> jobs;
+  for (const JobPlan& job : setup.jobs) jobs.push_back(&job);
+  std::ranges::stable_sort(jobs, {}, [](const JobPlan* job) { return job->client; });
   return jobs;
 }
 
@@ -247,23 +237,22 @@ class ModelledGpu final : public capture::FakeGpu {
   ModelledGpu(const hardware::GpuSpec& spec, const FakeGpuFaults& faults)
       : spec_(spec), faults_(faults) {}
 
-  [[nodiscard]] Result<std::string> begin(
-      capture::HostClock& clock, const capture::RigSetup& setup, const policy::Sharing& sharing,
-      const std::vector<policy::ClientSharing>& shares) override {
+  [[nodiscard]] Result<std::string> begin(capture::HostClock& clock,
+                                          const capture::RigSetup& setup) override {
     stopped_.store(false);
     job_stalled_ = stood_still_ = false;
-    run_ = std::make_unique<Run>(clock, spec_, schedule::gpu_sharing(sharing, spec_));
+    run_ = std::make_unique<Run>(clock, spec_, schedule::gpu_sharing(setup.sharing, spec_));
     run_->begin = clock.now();
     const auto jobs = by_client(setup);
-    BUBBLESIM_RETURN_IF_ERROR(open_memory(jobs, sharing));
+    BUBBLESIM_RETURN_IF_ERROR(open_memory(jobs, setup.sharing));
     const Duration notice = spec_.completion_notice + faults_.late_notices;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const capture::JobPlan& plan = jobs[i]->plan;
+      const JobPlan& plan = *jobs[i];
       run_->clients.push_back(plan.client);
       run_->jobs.push_back(std::make_unique<FakeJob>(
           run_->machine, run_->gpu,
-          schedule::gpu_client(plan.name, share_of(*jobs[i], shares), sharing, spec_), plan,
-          run_->memory->job(i), clock, run_->time, notice));
+          schedule::gpu_client(plan.name, setup.shares[plan.client.index()], setup.sharing, spec_),
+          plan, run_->memory->job(i), clock, run_->time, notice));
     }
     return "fake:" + run_->memory->name();
   }
@@ -280,7 +269,7 @@ class ModelledGpu final : public capture::FakeGpu {
   }
 
  private:
-  Result<void> open_memory(const std::vector<const capture::RigJob*>& jobs,
+  Result<void> open_memory(const std::vector<const JobPlan*>& jobs,
                            const policy::Sharing& sharing) {
     if (jobs.size() > capture::kMostGateClients) {
       return fail("found " + std::to_string(jobs.size()) +
@@ -288,9 +277,9 @@ class ModelledGpu final : public capture::FakeGpu {
                   std::to_string(capture::kMostGateClients));
     }
     std::vector<capture::FakeJobSize> sizes;
-    for (const capture::RigJob* job : jobs) {
-      sizes.push_back({job->plan.client, static_cast<std::uint32_t>(job->plan.program.ops.size()),
-                       job->plan.program.stream_count});
+    for (const JobPlan* job : jobs) {
+      sizes.push_back({job->client, static_cast<std::uint32_t>(job->program.ops.size()),
+                       job->program.stream_count});
     }
     BUBBLESIM_ASSIGN_OR_RETURN(run_->memory, capture::FakeSegment::create(run_->clock, sizes));
     if (!sharing.unified_memory) run_->memory->header().memory = spec_.memory.value;

@@ -80,7 +80,7 @@ class Calibrator {
   Result<void> run(const Probe& probe) {
     const std::string name = probe.name;
     if (place_.progress) place_.progress("probe: " + name);
-    const ProbeRun run = probe.run(base_);
+    const RigSetup run = probe.run(base_);
     const auto records = records_of(run);
     if (place_.stop != nullptr && *place_.stop) return fail("stopped before its end");
     if (!records) {
@@ -103,20 +103,19 @@ class Calibrator {
   Calibration take() { return std::move(out_); }
 
  private:
-  [[nodiscard]] Result<Records> records_of(const ProbeRun& run) {
-    if (run.setup.jobs.size() > 1) BUBBLESIM_RETURN_IF_ERROR(run_one(rehearsal(run)));
+  [[nodiscard]] Result<Records> records_of(const RigSetup& run) {
+    if (run.jobs.size() > 1) BUBBLESIM_RETURN_IF_ERROR(run_one(rehearsal(run)));
     BUBBLESIM_ASSIGN_OR_RETURN(auto result, run_one(run));
     Records records;
     for (std::size_t i = 0; i < result.jobs.size(); ++i) {
       capture::JobOutcome& job = result.jobs[i];
-      if (!job.record) return fail("\"" + run.setup.jobs[i].plan.name + "\" " + job.end);
+      if (!job.record) return fail("\"" + run.jobs[i].name + "\" " + job.end);
       records.push_back(std::move(*job.record));
     }
     return records;
   }
-  [[nodiscard]] Result<capture::RigResult> run_one(const ProbeRun& run) {
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        auto result, capture::run_rig(place_, run.setup, run.sharing, run.shares));
+  [[nodiscard]] Result<capture::RigResult> run_one(const RigSetup& run) {
+    BUBBLESIM_ASSIGN_OR_RETURN(auto result, capture::run_rig(place_, run));
     out_.counters.merge(result.counters);
     out_.length += result.length;
     return result;

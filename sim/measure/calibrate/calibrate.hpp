@@ -17,7 +17,7 @@ namespace bubblesim::measure {
 struct Probe {
   const char* name;
   const char* what;  ///< half a sentence
-  ProbeRun (*run)(const hardware::GpuSpec&);
+  RigSetup (*run)(const hardware::GpuSpec&);
   /// Null: calibrate() reads the records itself, since they yield more than constants.
   std::vector<Finding> (*find)(const Records&);
 };

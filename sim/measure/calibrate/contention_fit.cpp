@@ -358,10 +358,10 @@ std::map<Place, std::vector<double>> lengths_by_place(const Records& records) {
 
 }  // namespace
 
-ProbeRun contention_run(const hardware::GpuSpec& spec) {
-  ProbeRun run = probe_run(policy::SharingMode::kSpatial,
+RigSetup contention_run(const hardware::GpuSpec& spec) {
+  RigSetup run = probe_run(policy::SharingMode::kSpatial,
                            {victims(spec), first_aggressor(spec), second_aggressor(spec)});
-  run.setup.limit = kGridLength;
+  run.limit = kGridLength;
   return run;
 }
 

@@ -35,7 +35,7 @@ struct ContentionCell {
 /// after it, lasts a whole round of the first. So each victim is measured alone, beside either
 /// aggressor and beside both, in turn, so that drifting clocks affect all alike. Sums of up to
 /// three kernels' shares show saturation where two would not.
-[[nodiscard]] ProbeRun contention_run(const hardware::GpuSpec& spec);
+[[nodiscard]] RigSetup contention_run(const hardware::GpuSpec& spec);
 
 /// Executions of victims that lie within one execution of each aggressor or touch none of it,
 /// relative to the median of executions alone. Every second cell is held out, so that each form is

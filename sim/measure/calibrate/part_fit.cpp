@@ -96,7 +96,7 @@ std::uint64_t part_blocks(const hardware::GpuSpec& spec) { return kPartWaves * s
 
 }  // namespace
 
-ProbeRun part_run(const hardware::GpuSpec& spec) {
+RigSetup part_run(const hardware::GpuSpec& spec) {
   std::vector<capture::JobPlan> plans;
   Duration offset{};
   for (std::uint32_t i = 0; i < kParts.size(); ++i) {
@@ -110,9 +110,9 @@ ProbeRun part_run(const hardware::GpuSpec& spec) {
     offset += kBetweenParts +
               scale(kPartKernel * (kPartPasses * kPartClasses.size()), 1.1 * stretch);
   }
-  ProbeRun run = probe_run(policy::SharingMode::kMps, std::move(plans));
+  RigSetup run = probe_run(policy::SharingMode::kMps, std::move(plans));
   for (std::size_t i = 0; i < kParts.size(); ++i) {
-    run.setup.jobs[i].sm_percentage = run.shares[i].sm_percentage = kParts[i];
+    run.shares[i].sm_percentage = kParts[i];
   }
   return run;
 }
@@ -199,7 +199,7 @@ std::vector<PartTime> part_times_of(const std::vector<SmShare>& shares,
 
 }  // namespace
 
-ProbeRun sm_run(const hardware::GpuSpec& spec) {
+RigSetup sm_run(const hardware::GpuSpec& spec) {
   const capture::KernelForm form =
       lone_block_form(blocks_of(spec), program::KernelClass::kCompute, spec);
   std::vector<capture::JobPlan> plans;
@@ -214,15 +214,15 @@ ProbeRun sm_run(const hardware::GpuSpec& spec) {
                         static_cast<double>(divide_up(blocks_of(spec), sms));
     offset += Duration{std::llround(kLatest * length)} + kBetween;
   }
-  ProbeRun run = probe_run(policy::SharingMode::kMps, std::move(plans));
+  RigSetup run = probe_run(policy::SharingMode::kMps, std::move(plans));
   for (std::size_t i = 0; i < kPercentages.size(); ++i) {
-    run.setup.jobs[i].sm_percentage = run.shares[i].sm_percentage = kPercentages[i];
+    run.shares[i].sm_percentage = kPercentages[i];
   }
   return run;
 }
 
 // The first execution of a client pays for the passage from another client's.
-std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records) {
+std::vector<SmShare> sm_shares(const RigSetup& run, const Records& records) {
   std::vector<SmShare> shares;
   double whole = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -232,7 +232,7 @@ std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records) {
       lengths.push_back(length_of(operation));
     }
     const Spread spread = spread_of(std::move(lengths));
-    SmShare share{run.setup.jobs[i].sm_percentage, spread.middle, 0, spread.count, 0};
+    SmShare share{run.shares[i].sm_percentage, spread.middle, 0, spread.count, 0};
     if (share.percentage == 100) whole = spread.middle;
     if (whole > 0 && share.count > 0) share.relative = share.length_ns / whole;
     shares.push_back(share);
@@ -325,7 +325,7 @@ std::vector<double> absences(const capture::JobRecord& record, Turns& turns) {
 
 }  // namespace
 
-ProbeRun slice_run(const hardware::GpuSpec& spec) {
+RigSetup slice_run(const hardware::GpuSpec& spec) {
   const std::vector<ProbeKernel> kernels = filling_row(spec);
   std::vector<capture::JobPlan> plans;
   for (std::uint32_t client = 0; client < 2; ++client) {
@@ -333,8 +333,8 @@ ProbeRun slice_run(const hardware::GpuSpec& spec) {
     plan.row(kernels);
     plans.push_back(plan.take(0));
   }
-  ProbeRun run = probe_run(policy::SharingMode::kTimeSliced, std::move(plans));
-  run.setup.limit = kSliceLength;
+  RigSetup run = probe_run(policy::SharingMode::kTimeSliced, std::move(plans));
+  run.limit = kSliceLength;
   return run;
 }
 

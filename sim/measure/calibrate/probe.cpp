@@ -16,20 +16,20 @@ Spread spread_of(std::vector<double> values) {
           interpolated_quantile(values, 0.75)};
 }
 
-ProbeRun probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans) {
-  ProbeRun run;
-  run.setup.substrate = capture::substrate_for(mode);
+RigSetup probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans) {
+  RigSetup run;
+  run.substrate = capture::substrate_for(mode);
   run.sharing.mode = mode;
   run.shares.resize(plans.size());
-  for (capture::JobPlan& plan : plans) run.setup.jobs.push_back({std::move(plan)});
+  run.jobs = std::move(plans);
   return run;
 }
 
-ProbeRun rehearsal(const ProbeRun& run) {
+RigSetup rehearsal(const RigSetup& run) {
   std::set<ProbeKernel> kernels;
-  for (const capture::RigJob& job : run.setup.jobs) {
-    for (const program::Op& op : job.plan.program.ops) {
-      if (is_kernel(op.kind)) kernels.insert({job.plan.forms[op.profile], op.duration});
+  for (const capture::JobPlan& job : run.jobs) {
+    for (const program::Op& op : job.program.ops) {
+      if (is_kernel(op.kind)) kernels.insert({job.forms[op.profile], op.duration});
     }
   }
   ProbePlan plan("rehearsal", 0);

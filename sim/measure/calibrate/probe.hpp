@@ -15,6 +15,8 @@
 
 namespace bubblesim::measure {
 
+using capture::RigSetup;
+
 /// Median and quartiles of repeated measurements.
 struct Spread {
   std::size_t count = 0;
@@ -26,19 +28,12 @@ struct Spread {
 
 [[nodiscard]] Spread spread_of(std::vector<double> values);
 
-/// One run of a rig, with everything it needs.
-struct ProbeRun {
-  capture::RigSetup setup;
-  policy::Sharing sharing;
-  std::vector<policy::ClientSharing> shares;  ///< by client
-};
-
 /// A run of these plans, a client each; every client's share is the default, a whole GPU.
-[[nodiscard]] ProbeRun probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans);
+[[nodiscard]] RigSetup probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans);
 
 /// A run of each of the probe's kernels once and alone, so that stand-ins are measured while the
 /// GPU is otherwise idle, and kept for the processes of the run itself.
-[[nodiscard]] ProbeRun rehearsal(const ProbeRun& run);
+[[nodiscard]] RigSetup rehearsal(const RigSetup& run);
 
 /// A probe's result for one constant. Times are in nanoseconds, rates in bytes a second.
 struct Finding {

@@ -31,7 +31,7 @@ Duration returned(const OperationRecord& operation) {
 
 }  // namespace
 
-ProbeRun latency_run(const hardware::GpuSpec& spec) {
+RigSetup latency_run(const hardware::GpuSpec& spec) {
   const capture::KernelForm form = probe_form(spec.sm_count, program::KernelClass::kCompute, spec);
   ProbePlan plan("latencies", 0);
   plan.pause(kIdle);
@@ -92,7 +92,7 @@ constexpr std::array<Sizes, 3> kSizes{{{CopyPath::kHostToDevice, 64 * kMiB, 192 
 
 }  // namespace
 
-ProbeRun copy_run(const hardware::GpuSpec&) {
+RigSetup copy_run(const hardware::GpuSpec&) {
   ProbePlan plan("copies", 0);
   for (const Sizes& sizes : kSizes) {
     for (const std::uint64_t bytes : {sizes.small, sizes.large}) {
@@ -143,7 +143,7 @@ constexpr double kOrderGrain = 0.5;
 
 }  // namespace
 
-ProbeRun order_run(const hardware::GpuSpec& spec) {
+RigSetup order_run(const hardware::GpuSpec& spec) {
   const capture::KernelForm form =
       lone_block_form(kOrderWaves * spec.sm_count, program::KernelClass::kCompute, spec);
   std::vector<capture::JobPlan> plans;
@@ -154,8 +154,8 @@ ProbeRun order_run(const hardware::GpuSpec& spec) {
     plan.wait();
     plans.push_back(plan.take(0));
   }
-  ProbeRun run = probe_run(policy::SharingMode::kMps, std::move(plans));
-  run.setup.limit = kOrderLength;
+  RigSetup run = probe_run(policy::SharingMode::kMps, std::move(plans));
+  run.limit = kOrderLength;
   return run;
 }
 
@@ -205,7 +205,7 @@ std::vector<Launch> launches_of(const Records& records) {
 
 }  // namespace
 
-ProbeRun client_run(const hardware::GpuSpec& spec) {
+RigSetup client_run(const hardware::GpuSpec& spec) {
   const capture::KernelForm form =
       probe_form(std::max(1U, spec.sm_count / 4), program::KernelClass::kCompute, spec);
   std::vector<capture::JobPlan> plans;
@@ -216,8 +216,8 @@ ProbeRun client_run(const hardware::GpuSpec& spec) {
     plan.wait();
     plans.push_back(plan.take(0, client * kAlone));
   }
-  ProbeRun run = probe_run(policy::SharingMode::kMps, std::move(plans));
-  run.setup.limit = kClientLength;
+  RigSetup run = probe_run(policy::SharingMode::kMps, std::move(plans));
+  run.limit = kClientLength;
   return run;
 }
 

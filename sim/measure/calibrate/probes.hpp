@@ -17,7 +17,7 @@ namespace bubblesim::measure {
 /// A pass: a kernel after a pause, so that the GPU is idle; another as soon as the host returns
 /// from waiting for the first; then a long kernel with a row of others behind it, launched while it
 /// ran.
-[[nodiscard]] ProbeRun latency_run(const hardware::GpuSpec& spec);
+[[nodiscard]] RigSetup latency_run(const hardware::GpuSpec& spec);
 
 /// launch_latency: from the return of a call whose stream was idle to the kernel's start.
 /// stream_gap: from the end of a kernel in the row to the start of the next one, if that was
@@ -31,7 +31,7 @@ namespace bubblesim::measure {
 // Bandwidths, by copies of two sizes: the longer copy's extra time is due to its extra bytes.
 
 /// A pass: a short and a long copy on each path (to the device, to the host, within the device).
-[[nodiscard]] ProbeRun copy_run(const hardware::GpuSpec& spec);
+[[nodiscard]] RigSetup copy_run(const hardware::GpuSpec& spec);
 
 /// host_bandwidth: over both directions, pinned memory, one copy at a time. dram_reach: DRAM
 /// bandwidth of a copy within the device, over the peak in `base`. A byte counts twice: it is read
@@ -42,7 +42,7 @@ namespace bubblesim::measure {
 // Time slices of contexts that share the GPU without MPS, by two processes that never let it idle.
 
 /// Each process has an endless row of kernels of about 100 us, far shorter than a slice.
-[[nodiscard]] ProbeRun slice_run(const hardware::GpuSpec& spec);
+[[nodiscard]] RigSetup slice_run(const hardware::GpuSpec& spec);
 
 /// time_slice: the slope of the process's own time (absences left out) over the number of its
 /// absences, so that it does not matter where in the slice a kernel ends. context_switch: half of
@@ -54,7 +54,7 @@ namespace bubblesim::measure {
 /// Two clients of an MPS server, each with a small kernel now and then, which always has room, so
 /// that only its way through the front end delays it. The second client comes later: until then the
 /// first is alone.
-[[nodiscard]] ProbeRun client_run(const hardware::GpuSpec& spec);
+[[nodiscard]] RigSetup client_run(const hardware::GpuSpec& spec);
 
 /// client_switch: launch latency (return of the call to the kernel's start) of launches that follow
 /// one of the other client, less the client's median latency after a launch of its own.
@@ -64,7 +64,7 @@ namespace bubblesim::measure {
 
 /// Two clients, each with kernels of 40 waves, at different intervals: now and then a kernel
 /// arrives while the other client's runs.
-[[nodiscard]] ProbeRun order_run(const hardware::GpuSpec& spec);
+[[nodiscard]] RigSetup order_run(const hardware::GpuSpec& spec);
 
 /// client_order: whether the arriving kernel's first block waits for most of the rest of the other
 /// kernel (1: blocks in order of arrival) or not (0: equal shares).
@@ -74,7 +74,7 @@ namespace bubblesim::measure {
 
 /// Clients of an MPS server with different percentages, one after the other: a memory-bound and a
 /// compute-bound kernel of many waves each.
-[[nodiscard]] ProbeRun part_run(const hardware::GpuSpec& spec);
+[[nodiscard]] RigSetup part_run(const hardware::GpuSpec& spec);
 
 /// The time of a kernel of many equal blocks, one at a time on an SM, on some of the SMs.
 struct PartTime {
@@ -97,7 +97,7 @@ struct PartTime {
 /// Clients of an MPS server with different percentages, one after the other: a kernel of many equal
 /// blocks, one on an SM at a time, lasts as many waves as its SMs need. With as many waves as SMs,
 /// one SM more or less changes the length measurably.
-[[nodiscard]] ProbeRun sm_run(const hardware::GpuSpec& spec);
+[[nodiscard]] RigSetup sm_run(const hardware::GpuSpec& spec);
 
 struct SmShare {
   std::uint32_t percentage = 0;
@@ -106,7 +106,7 @@ struct SmShare {
   std::size_t count = 0;   ///< executions while nothing else ran
   std::uint32_t sms = 0;   ///< by the step found; 0: none found
 };
-[[nodiscard]] std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records);
+[[nodiscard]] std::vector<SmShare> sm_shares(const RigSetup& run, const Records& records);
 
 /// tpc_sms: the step of schedule::sm_cap whose SM counts explain these times best; the smallest of
 /// equals. The clock and the reach of DRAM are fitted with it. Nothing is found if the

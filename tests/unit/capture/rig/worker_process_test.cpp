@@ -110,18 +110,19 @@ class MpsRun : public ::testing::Test {
 TEST_F(MpsRun, AClientThatCannotRunSaysWhatItWasGiven) {
   place_.worker = "/bin/false";
   setup_.jobs.resize(14);
+  setup_.shares.resize(14);
   for (std::uint32_t i = 0; i < 14; ++i) {
-    setup_.jobs[i].plan.client = ClientId{i};
-    setup_.jobs[i].sm_percentage = 58;
+    setup_.jobs[i].client = ClientId{i};
+    setup_.shares[i].sm_percentage = 58;
   }
-  EXPECT_THAT(error_of(run_rig(place_, setup_, {}, {})).text(),
+  EXPECT_THAT(error_of(run_rig(place_, setup_)).text(),
               HasSubstr("exited with 1; clients of MPS: 14, this one with 58 % and "
                         "CUDA_DEVICE_MAX_CONNECTIONS=4"));
 }
 
 TEST_F(MpsRun, ADaemonThatDoesNotQuitCostsNoResult) {
   daemon(kLeaves);
-  const auto result = must(run_rig(place_, setup_, {}, {}));
+  const auto result = must(run_rig(place_, setup_));
   EXPECT_EQ(result.counters.count("rig_mps_did_not_quit"), 1U);
   EXPECT_FALSE(result.counters.has_error());
   EXPECT_NE(said_, "");

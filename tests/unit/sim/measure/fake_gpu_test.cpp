@@ -296,8 +296,9 @@ TEST(FakeGpu, HasAPlaceForEachClientOnce) {
   const auto part = clock->join(capture::Turn::kControl);
   const auto gpu = make_fake_gpu(workload::plain_gpu());
   capture::RigSetup setup;
-  setup.jobs.push_back({job(0).plan, 100});
-  const auto address = must(gpu->begin(*clock, setup, {}, {}));
+  setup.jobs.push_back(job(0).plan);
+  setup.shares.resize(1);
+  const auto address = must(gpu->begin(*clock, setup));
   const std::string name = address.substr(5);
   const auto device = must(capture::open_fake_device(name, *clock, ClientId{0}));
   EXPECT_GT(device->resident_blocks(0), 0U);

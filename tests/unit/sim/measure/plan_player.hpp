@@ -91,8 +91,11 @@ inline void play_job(HostClock& clock, const std::string& address, const PlayedJ
   const auto part = clock.join(capture::Turn::kControl);
   const auto gpu = make_fake_gpu(spec, faults);
   capture::RigSetup setup;
-  for (const PlayedJob& job : jobs) setup.jobs.push_back({job.plan, 100});
-  const auto address = gpu->begin(clock, setup, sharing, shares);
+  setup.sharing = sharing;
+  setup.shares = shares;
+  setup.shares.resize(jobs.size());
+  for (const PlayedJob& job : jobs) setup.jobs.push_back(job.plan);
+  const auto address = gpu->begin(clock, setup);
   EXPECT_TRUE(address) << address.error().text();
   capture::Crew device(clock);
   device.start(capture::Turn::kDevice, [&] { gpu->run(); });

@@ -185,12 +185,12 @@ TEST(SmProbe, WavesSayHowManySms) {
   hardware::GpuSpec spec;
   spec.sm_count = 8;  // 64 blocks: 8 waves of 8
   spec.sm.shared_memory_bytes = 65536;
-  ProbeRun run = sm_run(spec);
-  Records records(run.setup.jobs.size());
+  RigSetup run = sm_run(spec);
+  Records records(run.jobs.size());
   std::int64_t now = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     // Steps of 2 of 8 SMs: 50 % gives 4, so 16 waves of 20 us.
-    const std::uint32_t percentage = run.setup.jobs[i].sm_percentage;
+    const std::uint32_t percentage = run.shares[i].sm_percentage;
     const std::uint32_t sms = std::max(2U, 8 * percentage / 200 * 2);
     const std::int64_t length = (64 + sms - 1) / sms * 20'000;
     for (std::uint64_t pass = 0; pass < 3; ++pass) {
@@ -209,8 +209,8 @@ TEST(SmProbe, WavesSayHowManySms) {
 TEST(SmProbe, ExecutionsBesideOthersDoNotCount) {
   hardware::GpuSpec spec;
   spec.sm_count = 8;
-  ProbeRun run = sm_run(spec);
-  Records records(run.setup.jobs.size());
+  RigSetup run = sm_run(spec);
+  Records records(run.jobs.size());
   for (auto& record : records) record.operations.push_back(operation(0, 1, 0, 0, 1000));
   auto shares = sm_shares(run, records);
   for (const SmShare& share : shares) EXPECT_EQ(share.count, 0U);

@@ -119,9 +119,9 @@ TEST(HostActivity, SumsTheGateOverJobs) {
 
 // What each operation did as a table, by hand.
 
-capture::RigJob job_of_two() {
-  capture::RigJob job;
-  program::Program& program = job.plan.program;
+capture::JobPlan job_of_two() {
+  capture::JobPlan job;
+  program::Program& program = job.program;
   program.ops.resize(2);
   program.ops[0].name = program.names.intern("gemm<1, 2>");
   program.ops[1].name = program.names.intern("Memcpy HtoD");

@@ -105,14 +105,15 @@ class RigFaults : public ::testing::Test {
     setup_.substrate = Substrate::kTimeSliced;
     setup_.spec = &spec_;
     setup_.policy = &policy_;
+    setup_.shares.resize(2);
     setup_.limit = seconds(1);
     setup_.training_gate = GateMode::kAsk;
     for (const std::uint32_t client : {0u, 1u}) {
-      setup_.jobs.push_back({millisecond_job(client), 100});
+      setup_.jobs.push_back(millisecond_job(client));
       policy::ClientInfo info;
       info.id = ClientId{client};
-      info.role = setup_.jobs.back().plan.role;
-      info.name = setup_.jobs.back().plan.name;
+      info.role = setup_.jobs.back().role;
+      info.name = setup_.jobs.back().name;
       setup_.clients.push_back(info);
     }
   }
@@ -124,9 +125,7 @@ class RigFaults : public ::testing::Test {
     policy_.act = std::move(act);
   }
 
-  Result<RigResult> run() {
-    return run_rig(place_, setup_, {}, std::vector<policy::ClientSharing>(2));
-  }
+  Result<RigResult> run() { return run_rig(place_, setup_); }
 
   std::unique_ptr<FakeGpu> fake_;
   RigPlace place_;
@@ -148,7 +147,7 @@ TEST_F(RigFaults, WithoutAFaultTrainingDoesItsIterationsAndTheFillerEndsWithIt) 
 
 /// Training ends its one iteration at once, and leaves a kernel of 100 ms on the device.
 TEST_F(RigFaults, FillersStopWithTheLastIterationAndNotWithTheProcess) {
-  JobPlan& training = setup_.jobs[0].plan;
+  JobPlan& training = setup_.jobs[0];
   training.program.ops[0].duration = milliseconds(100);
   training.loop = LoopMode{1};
   std::erase_if(training.program.threads[0].steps, [](const program::Step& step) {
@@ -161,8 +160,8 @@ TEST_F(RigFaults, FillersStopWithTheLastIterationAndNotWithTheProcess) {
 }
 
 TEST_F(RigFaults, AFillerThatHasServedItsRequestsHasNotDied) {
-  setup_.jobs[1].plan.serve->online = true;
-  setup_.jobs[1].plan.serve->arrivals = {milliseconds(5)};
+  setup_.jobs[1].serve->online = true;
+  setup_.jobs[1].serve->arrivals = {milliseconds(5)};
   const auto result = must(run());
   EXPECT_EQ(result.jobs[1].record->requests.size(), 1u);
   EXPECT_TRUE(policy_.gone.empty());
@@ -248,7 +247,7 @@ TEST_F(RigFaults, AStopFromOutsideEndsTheRun) {
 }
 
 TEST_F(RigFaults, AJobThatTheDeviceCannotHoldKeepsTheRunFromStarting) {
-  setup_.jobs[1].plan.memory = Bytes{std::uint64_t{2} << 30};
+  setup_.jobs[1].memory = Bytes{std::uint64_t{2} << 30};
   EXPECT_THAT(error_of(run()).text(), HasSubstr("filler: cannot run: "));
 }
 
