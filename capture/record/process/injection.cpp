@@ -26,7 +26,6 @@
 
 #include "capture/protocol/capture_request.hpp"
 #include "capture/record/host/host_event.hpp"
-#include "capture/record/process/job_identity.hpp"
 #include "capture/record/process/recorder.hpp"
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() noexcept;
@@ -217,7 +216,7 @@ class ControlServer {
           refusal = done.error().text();
         }
         break;
-      case ControlCommand::Kind::kStop: recorder_.stop(StopReason::kAsked); break;
+      case ControlCommand::Kind::kStop: recorder_.stop(Stop::kAsked); break;
       case ControlCommand::Kind::kMark:
         if (!recorder_.mark(command.mark)) refusal = "nothing is being recorded";
         break;
@@ -262,7 +261,7 @@ std::atomic<bool> handlers_set{false};
 void at_exit() noexcept {
   Life* const here = life.load();
   if (here == nullptr) return;
-  here->recorder.stop(StopReason::kExiting);
+  here->recorder.stop(Stop::kExiting);
   if (!here->recorder.wait_idle(kLongestExit)) say("gave up waiting for the last records at exit");
   here->server.remove_path();
 }

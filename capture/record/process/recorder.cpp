@@ -15,7 +15,6 @@
 
 #include "capture/record/host/host_event.hpp"
 #include "capture/record/process/host_link.hpp"
-#include "capture/record/process/recording.hpp"
 #include "capture/record/process/job_identity.hpp"
 
 namespace bubblesim::capture {
@@ -37,8 +36,6 @@ StartRequest in_own_folder(StartRequest request, std::uint32_t number) {
   request.start_at_unix_s.reset();
   return request;
 }
-
-using Stop = RecordingShare::Stop;
 
 /// The recording that the signal ends; null: the signal has no effect.
 std::atomic<RecordingShare*> signalled{nullptr};
@@ -74,43 +71,32 @@ Result<void> take_signal(int number, RecordingShare& share) {
 
 }  // namespace
 
-struct Recorder::State {
-  explicit State(RecorderSettings settings) : share(std::move(settings)) {}
-
-  RecordingShare share;
-  std::atomic<bool> active{false};
-  std::atomic<bool> exiting{false};  ///< no recording starts any more
-
-  void run(StartRequest request, StartOrigin origin) noexcept;
-  void fail(const char* what) noexcept;
-};
-
-void Recorder::State::fail(const char* what) noexcept {
-  share.board.edit([&](RecorderStatus& status) {
+void Recorder::note_failure(const char* what) noexcept {
+  share_.board.edit([&](RecorderStatus& status) {
     status.state = RecorderState::kFailed;
     status.message = what;
   });
 }
 
-void Recorder::State::run(StartRequest request, StartOrigin origin) noexcept {
+void Recorder::run(StartRequest request, StartOrigin origin) noexcept {
   try {
-    for (std::uint32_t number = 0; run_recording(in_own_folder(request, number), origin, share);
+    for (std::uint32_t number = 0; run_recording(in_own_folder(request, number), origin, share_);
          ++number) {
       Stop by_signal = Stop::kSignalled;
-      share.stop.compare_exchange_strong(by_signal, Stop::kNo);
+      share_.stop.compare_exchange_strong(by_signal, Stop::kNo);
     }
   } catch (const std::exception& fault) {
-    fail(fault.what());
+    note_failure(fault.what());
     say(std::string("the recording ended: ") + fault.what());
   } catch (...) {
-    fail("an exception of unknown type");
+    note_failure("an exception of unknown type");
   }
-  active.store(false);
+  active_.store(false);
 }
 
-Recorder::Recorder(RecorderSettings settings) : state_(new State(std::move(settings))) {
-  state_->share.board.edit([&](RecorderStatus& status) {
-    const JobIdentity& job = state_->share.settings.job;
+Recorder::Recorder(RecorderSettings settings) : share_(std::move(settings)) {
+  share_.board.edit([&](RecorderStatus& status) {
+    const JobIdentity& job = share_.settings.job;
     status.pid = job.pid;
     status.rank = job.rank;
     status.world_size = job.world_size;
@@ -123,7 +109,7 @@ Recorder::Recorder(RecorderSettings settings) : state_(new State(std::move(setti
 bool Recorder::take_turn() noexcept {
   for (int i = 0; i < kTurnSteps; ++i) {
     bool idle = false;
-    if (state_->active.compare_exchange_strong(idle, true)) return true;
+    if (active_.compare_exchange_strong(idle, true)) return true;
     const RecorderState now = status().state;
     if (now != RecorderState::kIdle && now != RecorderState::kFailed) return false;
     (void)wait_idle(kTurnStep);
@@ -132,7 +118,7 @@ bool Recorder::take_turn() noexcept {
 }
 
 Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
-  if (state_->exiting.load()) {
+  if (exiting_.load()) {
     // If the job ends before its recording begins, the request in its environment is not at fault.
     if (origin == StartOrigin::kEnvironment) return {};
     return fail("the process is exiting");
@@ -143,8 +129,8 @@ Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
                 (now.output.empty() ? "" : ", to " + now.output) + "); stop it first");
   }
   if (request.signal != 0) {
-    if (auto taken = take_signal(request.signal, state_->share); !taken) {
-      state_->active.store(false);
+    if (auto taken = take_signal(request.signal, share_); !taken) {
+      active_.store(false);
       return taken;
     }
   }
@@ -153,11 +139,11 @@ Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
   if (auto path = std::filesystem::absolute(request.output, fault); !fault) {
     absolute.output = path.string();
   }
-  state_->share.stop.store(Stop::kNo);
+  share_.stop.store(Stop::kNo);
   // An exit may have begun since the last check: its stop must not be lost.
-  if (state_->exiting.load()) state_->share.stop.store(Stop::kExiting);
+  if (exiting_.load()) share_.stop.store(Stop::kExiting);
   const bool later = request.start_at_unix_s.has_value() || request.delay > Duration{};
-  state_->share.board.edit([&](RecorderStatus& status) {
+  share_.board.edit([&](RecorderStatus& status) {
     status.state = later ? RecorderState::kScheduled : RecorderState::kStarting;
     status.output = absolute.output;
     status.message.clear();
@@ -166,41 +152,39 @@ Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
     status.iterations = 0;
   });
   try {
-    std::thread([state = state_, absolute, origin] {
+    std::thread([this, absolute, origin] {
       ::pthread_setname_np(::pthread_self(), "bubblesim-write");
-      state->run(absolute, origin);
+      run(absolute, origin);
     }).detach();
   } catch (const std::system_error& no_thread) {
-    state_->fail(no_thread.what());
-    state_->active.store(false);
+    note_failure(no_thread.what());
+    active_.store(false);
     return fail(std::string("the system gives no thread: ") + no_thread.what());
   }
   return {};
 }
 
-void Recorder::stop(StopReason reason) noexcept {
-  if (reason == StopReason::kExiting) state_->exiting.store(true);
-  if (!state_->active.load()) return;
-  if (reason == StopReason::kExiting) {
-    state_->share.stop.store(Stop::kExiting);
+void Recorder::stop(Stop reason) noexcept {
+  if (reason == Stop::kExiting) exiting_.store(true);
+  if (!active_.load()) return;
+  if (reason == Stop::kExiting) {
+    share_.stop.store(Stop::kExiting);
   } else {
     Stop was = Stop::kNo;
-    while (was != Stop::kExiting && !state_->share.stop.compare_exchange_weak(was, Stop::kAsked)) {}
+    while (was != Stop::kExiting && !share_.stop.compare_exchange_weak(was, Stop::kAsked)) {}
   }
-  state_->share.buffers.wake().notify();
+  share_.buffers.wake().notify();
 }
 
 bool Recorder::wait_idle(Duration longest) const noexcept {
   const timespec pause{0, 500'000};
   const std::int64_t until = monotonic_ns() + to_ns(longest);
-  while (state_->active.load()) {
+  while (active_.load()) {
     if (monotonic_ns() > until) return false;
     ::nanosleep(&pause, nullptr);
   }
   return true;
 }
-
-RecorderStatus Recorder::status() const { return state_->share.board.copy(); }
 
 bool Recorder::mark(const std::string& name) {
   if (!host_recording()) return false;
@@ -211,10 +195,10 @@ bool Recorder::mark(const std::string& name) {
 void Recorder::abandon() noexcept {
   signalled = nullptr;
   close_host_link();
-  state_->share.buffers.abandon();
-  const int file = state_->share.file_descriptor.load();
+  share_.buffers.abandon();
+  const int file = share_.file_descriptor.load();
   if (file >= 0) ::close(file);
-  const int wake = state_->share.buffers.wake().descriptor();
+  const int wake = share_.buffers.wake().descriptor();
   if (wake >= 0) ::close(wake);
 }
 

@@ -1,5 +1,4 @@
-#include "capture/record/process/recording.hpp"
-
+// One recording, from its request to the last chunk, on a thread of its own.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -15,8 +14,8 @@
 #include "capture/record/decode/activity_decoder.hpp"
 #include "capture/record/process/counters.hpp"
 #include "capture/record/process/host_link.hpp"
-#include "capture/record/process/job_identity.hpp"
 #include "capture/record/process/output_file.hpp"
+#include "capture/record/process/recorder.hpp"
 #include "capture/record/store/trace_store.hpp"
 #include "traces/names/collective_names.hpp"
 
@@ -133,8 +132,6 @@ class Recording {
   }
 
  private:
-  using Stop = RecordingShare::Stop;
-
   [[nodiscard]] bool stop_wanted() const { return share_.stop.load() != Stop::kNo; }
   /// Waits until `before` the start time. False: a stop came first.
   [[nodiscard]] bool wait_for_start(Duration before) {
