@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -93,7 +94,7 @@ inline void play_job(HostClock& clock, const std::string& address, const PlayedJ
   capture::RigSetup setup;
   setup.sharing = sharing;
   setup.shares = shares;
-  setup.shares.resize(jobs.size());
+  setup.shares.resize(std::max<std::size_t>(jobs.size(), 2));  // clients 0 and 1
   for (const PlayedJob& job : jobs) setup.jobs.push_back(job.plan);
   const auto address = gpu->begin(clock, setup);
   EXPECT_TRUE(address) << address.error().text();
