@@ -96,11 +96,10 @@ class FakeJob final : public workload::RunObserver, public engine::EventHandler 
     run.observer = this;
     run_ = &machine.add_program(gpu, program_, run);
     if (plan.device_lags) part.sync = to_ns(machine.spec().sync_latency);
-    const auto resident = part.resident();
     for (std::size_t i = 0; i < program_.ops.size(); ++i) {
       if (program_.ops[i].profile == program::kNoIndex) continue;
       const program::Residency& residency = program_.profiles[program_.ops[i].profile].residency;
-      resident[i] = std::uint64_t{residency.blocks_per_sm} * machine.spec().sm_count;
+      part.ops()[i].resident = std::uint64_t{residency.blocks_per_sm} * machine.spec().sm_count;
     }
   }
 
@@ -122,9 +121,7 @@ class FakeJob final : public workload::RunObserver, public engine::EventHandler 
     const bool open = std::ranges::any_of(launched_, [](const auto& ops) { return !ops.empty(); });
     if (!arriving_.empty() || !run_->stands_still() || (frozen_ && open)) return;
     part_.quiet.store(1);
-    for (capture::FakeWaiter& waiter : part_.waiters) {
-      if (waiter.active.load() != 0) clock_.ring(waiter.bell);
-    }
+    clock_.ring(part_.end);
   }
   /// The device stops answering this job: no kernel of it starts, and it hears of nothing any more.
   void freeze() {
@@ -155,8 +152,8 @@ class FakeJob final : public workload::RunObserver, public engine::EventHandler 
     capture::FakeStream& shared = part_.streams()[stream];
     if (done.takes_place) shared.queued.fetch_sub(1);
     shared.ended.fetch_add(1);
-    part_.ended()[done.op].fetch_add(1);
-    wake_hosts();
+    part_.ops()[done.op].ended.fetch_add(1);
+    if (part_.waiting.load() > 0) clock_.ring(part_.end);
   }
 
  private:
@@ -184,15 +181,6 @@ class FakeJob final : public workload::RunObserver, public engine::EventHandler 
     notices.push({launched.op, launched.pass, launched.launch, nanoseconds_of(time_.host(start)),
                   nanoseconds_of(host_end), nanoseconds_of(host_end + late)});
     clock_.ring(part_.news);
-  }
-  void wake_hosts() {
-    for (capture::FakeWaiter& waiter : part_.waiters) {
-      if (waiter.active.load() == 0) continue;
-      const std::uint64_t ended = waiter.kind == capture::FakeWait::kOp
-                                      ? part_.ended()[waiter.target].load()
-                                      : part_.streams()[waiter.target].ended.load();
-      if (ended >= waiter.count) clock_.ring(waiter.bell);
-    }
   }
 
   engine::Engine& engine_;

@@ -38,11 +38,6 @@ class FakeDevice final : public Device {
                   std::to_string(plan_->program.ops.size()) + " operations, expected " +
                   std::to_string(part_.op_count));
     }
-    if (plan_->program.threads.size() > kFakeWaiters) {
-      return fail("the plan of " + plan_->name + " has " +
-                  std::to_string(plan_->program.threads.size()) +
-                  " threads; a fake device serves " + std::to_string(kFakeWaiters));
-    }
     FakeHeader& header = segment_->header();
     const std::uint64_t used = header.memory_used.fetch_add(plan_->memory.value);
     held_ = plan_->memory;
@@ -79,12 +74,13 @@ class FakeDevice final : public Device {
   }
   void wait_op(std::uint32_t op, std::uint64_t pass) override {
     const HostTime since = clock_.now();
-    wait(FakeWait::kOp, op, pass + 1, HostTime::max());
+    wait(part_.ops()[op].ended, pass + 1, HostTime::max());
     return_from_wait(since);
   }
   void wait_stream(std::uint32_t stream) override {
     const HostTime since = clock_.now();
-    wait(FakeWait::kStream, stream, part_.streams()[stream].launched.load(), HostTime::max());
+    const FakeStream& waited = part_.streams()[stream];
+    wait(waited.ended, waited.launched.load(), HostTime::max());
     return_from_wait(since);
   }
   /// Waits for the operations that streams have at the wait's start; their order does not matter.
@@ -94,12 +90,12 @@ class FakeDevice final : public Device {
     std::vector<std::uint64_t> launched;
     for (const FakeStream& stream : streams) launched.push_back(stream.launched.load());
     for (std::uint32_t i = 0; i < launched.size(); ++i) {
-      wait(FakeWait::kStream, i, launched[i], HostTime::max());
+      wait(streams[i].ended, launched[i], HostTime::max());
     }
     return_from_wait(since);
   }
   [[nodiscard]] std::uint64_t resident_blocks(std::uint32_t op) const override {
-    return part_.resident()[op];
+    return part_.ops()[op].resident;
   }
   [[nodiscard]] std::uint64_t in_flight() const override {
     std::uint64_t total = 0;
@@ -114,9 +110,7 @@ class FakeDevice final : public Device {
     if (part_.quiet.load() != 0 || !has_ended(segment_->header().device)) return;
     part_.quiet.store(1);
     clock_.ring(part_.room);
-    for (FakeWaiter& waiter : part_.waiters) {
-      if (waiter.active.load() != 0) clock_.ring(waiter.bell);
-    }
+    clock_.ring(part_.end);
   }
   [[nodiscard]] Result<void> close() override {
     end_launches();
@@ -124,7 +118,7 @@ class FakeDevice final : public Device {
     for (std::uint32_t i = 0; i < streams.size(); ++i) {
       for (std::uint64_t before = ended();; before = ended()) {
         const HostTime deadline = clock_.now() + kFakeNoAnswer;
-        if (wait(FakeWait::kStream, i, streams[i].launched.load(), deadline)) break;
+        if (wait(streams[i].ended, streams[i].launched.load(), deadline)) break;
         if (ended() != before) continue;
         end_news();
         return fail("the fake device does not answer: " + std::to_string(in_flight()) +
@@ -143,21 +137,17 @@ class FakeDevice final : public Device {
   }
 
  private:
-  /// False: the deadline came first.
-  bool wait(FakeWait kind, std::uint32_t target, std::uint64_t count, HostTime deadline) {
-    if (is_over(kind, target, count)) return true;
-    FakeWaiter& waiter = take_waiter();
-    waiter.kind = kind;
-    waiter.target = target;
-    waiter.count = count;
+  /// Waits until `ended` is `count`, or nothing will end any more. False: the deadline came first.
+  bool wait(const std::atomic<std::uint64_t>& ended, std::uint64_t count, HostTime deadline) {
+    part_.waiting.fetch_add(1);
     bool over = false;
     for (;;) {
-      const std::uint32_t seen = waiter.bell.rings.load();
-      over = is_over(kind, target, count);
+      const std::uint32_t seen = part_.end.rings.load();
+      over = part_.quiet.load() != 0 || ended.load() >= count;
       if (over || clock_.now() >= deadline) break;
-      clock_.wait(waiter.bell, seen, deadline);
+      clock_.wait(part_.end, seen, deadline);
     }
-    waiter.active.store(0);
+    part_.waiting.fetch_sub(1);
     return over;
   }
   /// A thread that did not have to wait returns at once.
@@ -165,26 +155,11 @@ class FakeDevice final : public Device {
     if (part_.sync == 0 || clock_.now() == since || part_.quiet.load() != 0) return;
     clock_.sleep_until(clock_.now() + Duration{part_.sync});
   }
-  [[nodiscard]] bool is_over(FakeWait kind, std::uint32_t target, std::uint64_t count) const {
-    if (part_.quiet.load() != 0) return true;
-    return kind == FakeWait::kOp ? part_.ended()[target].load() >= count
-                                 : part_.streams()[target].ended.load() >= count;
-  }
-  [[nodiscard]] FakeWaiter& take_waiter() {
-    for (;;) {
-      for (FakeWaiter& waiter : part_.waiters) {
-        std::uint32_t free = 0;
-        if (waiter.active.compare_exchange_strong(free, 1)) return waiter;
-      }
-      // More threads wait than there are places: this thread goes on at an operation's end.
-      clock_.sleep_until(clock_.now() + std::chrono::microseconds(1));
-    }
-  }
   void wait_for_room(std::uint32_t stream, bool takes_place) {
     FakeStream& fake_stream = part_.streams()[stream];
     while (takes_place && fake_stream.queued.load() >= program::kLaunchQueueDepth &&
            part_.quiet.load() == 0) {
-      wait(FakeWait::kStream, stream, fake_stream.ended.load() + 1, HostTime::max());
+      wait(fake_stream.ended, fake_stream.ended.load() + 1, HostTime::max());
     }
     while (part_.launches.full() && part_.quiet.load() == 0) {
       const std::uint32_t seen = part_.room.rings.load();

@@ -1,5 +1,6 @@
 #include "capture/replay/fake/fake_segment.hpp"
 
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -9,15 +10,14 @@ namespace bubblesim::capture {
 namespace {
 
 // "bubblesim fake" as bytes, and a version: a segment with other bytes is refused.
-constexpr std::uint64_t kMagic = 0x62736d2d66616b31;
+constexpr std::uint64_t kMagic = 0x62736d2d66616b32;
 constexpr std::size_t kLine = 64;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 std::size_t part_size(const FakeJobSize& job) {
   return aligned(sizeof(FakeJobPart)) + aligned(job.streams * sizeof(FakeStream)) +
-         aligned(job.ops * sizeof(std::atomic<std::uint64_t>)) +
-         aligned(job.ops * sizeof(std::uint64_t));
+         aligned(job.ops * sizeof(FakeOp));
 }
 
 std::size_t whole_size(const std::vector<FakeJobSize>& jobs) {
@@ -37,18 +37,10 @@ void make_part(void* place, const FakeJobSize& size, HostClock& clock) {
   part->op_count = size.ops;
   part->stream_count = size.streams;
   part->streams_at = aligned(sizeof(FakeJobPart));
-  part->ended_at = part->streams_at + aligned(size.streams * sizeof(FakeStream));
-  part->resident_at = part->ended_at + aligned(size.ops * sizeof(std::atomic<std::uint64_t>));
-  part->room.id = clock.bell_id();
-  part->news.id = clock.bell_id();
-  for (FakeWaiter& waiter : part->waiters) waiter.bell.id = clock.bell_id();
-  for (std::uint32_t i = 0; i < size.streams; ++i) {
-    new (at<FakeStream>(place, part->streams_at) + i) FakeStream;
-  }
-  for (std::uint32_t i = 0; i < size.ops; ++i) {
-    new (at<std::atomic<std::uint64_t>>(place, part->ended_at) + i) std::atomic<std::uint64_t>{0};
-    new (at<std::uint64_t>(place, part->resident_at) + i) std::uint64_t{0};
-  }
+  part->ops_at = part->streams_at + aligned(size.streams * sizeof(FakeStream));
+  for (Bell* const bell : {&part->room, &part->news, &part->end}) bell->id = clock.bell_id();
+  std::uninitialized_default_construct_n(part->streams().data(), size.streams);
+  std::uninitialized_default_construct_n(part->ops().data(), size.ops);
 }
 
 }  // namespace
@@ -56,12 +48,7 @@ void make_part(void* place, const FakeJobSize& size, HostClock& clock) {
 std::span<FakeStream> FakeJobPart::streams() {
   return {at<FakeStream>(this, streams_at), stream_count};
 }
-std::span<std::atomic<std::uint64_t>> FakeJobPart::ended() {
-  return {at<std::atomic<std::uint64_t>>(this, ended_at), op_count};
-}
-std::span<std::uint64_t> FakeJobPart::resident() {
-  return {at<std::uint64_t>(this, resident_at), op_count};
-}
+std::span<FakeOp> FakeJobPart::ops() { return {at<FakeOp>(this, ops_at), op_count}; }
 
 Result<std::unique_ptr<FakeSegment>> FakeSegment::create(HostClock& clock,
                                                          const std::vector<FakeJobSize>& jobs) {

@@ -23,9 +23,6 @@
 
 namespace bubblesim::capture {
 
-/// Host threads of a job that may wait for the device at one time.
-inline constexpr std::size_t kFakeWaiters = kMostGateThreads;
-
 /// A launch call: `count` operations from `op` on.
 struct FakeLaunch {
   std::uint32_t op = 0;
@@ -75,15 +72,9 @@ struct FakeStream {
   std::atomic<std::uint32_t> queued{0};    ///< launch calls that have a place in its queue
 };
 
-enum class FakeWait : std::uint32_t { kOp, kStream };
-
-/// A host thread that waits until `target` has ended `count` times.
-struct FakeWaiter {
-  std::atomic<std::uint32_t> active{0};
-  FakeWait kind = FakeWait::kOp;
-  std::uint32_t target = 0;
-  std::uint64_t count = 0;
-  Bell bell;
+struct FakeOp {
+  std::atomic<std::uint64_t> ended{0};  ///< how often
+  std::uint64_t resident = 0;           ///< blocks that the GPU holds at once; 0: not known
 };
 
 struct FakeJobPart {
@@ -101,16 +92,13 @@ struct FakeJobPart {
   FakeRing<FakeNotice, 16384> starts;
   FakeRing<FakeNotice, 16384> ends;
   Bell news;                               ///< a start or an end was put into its ring
-  std::array<FakeWaiter, kFakeWaiters> waiters;
+  std::atomic<std::uint32_t> waiting{0};   ///< host threads that wait for an end
+  Bell end;                                ///< an operation has ended, or the GPU is quiet
   std::size_t streams_at = 0;              ///< offset in bytes from here
-  std::size_t ended_at = 0;
-  std::size_t resident_at = 0;
+  std::size_t ops_at = 0;
 
   [[nodiscard]] std::span<FakeStream> streams();
-  /// How often each operation has ended.
-  [[nodiscard]] std::span<std::atomic<std::uint64_t>> ended();
-  /// Blocks of each operation that the GPU holds at once; 0: not known.
-  [[nodiscard]] std::span<std::uint64_t> resident();
+  [[nodiscard]] std::span<FakeOp> ops();
 };
 
 struct FakeHeader {
