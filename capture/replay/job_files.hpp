@@ -2,8 +2,8 @@
 // bubblesim_replay): a line that names the format, the tables' bytes as in memory, a hash. A file
 // of another build, or a truncated one, is a fault.
 //
-// A reader of a plan checks all indices, and that every awaited operation is launched (PlanCheck),
-// so that a runner need not.
+// The hash answers for the indices of a plan, which this build's own writer wrote. A reader checks
+// that the plan fits a gate and that every awaited operation is launched, so that a runner need not.
 #pragma once
 
 #include <string>
