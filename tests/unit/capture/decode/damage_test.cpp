@@ -11,46 +11,38 @@ namespace {
 
 using Outcome = LiveMemory::Outcome;
 
-TEST(DecodingDamage, AnUnreadableRecordEndsTheBufferAndIsCounted) {
-  const CuptiApi api = walker();
+class DecodingDamage : public testing::Test {
+ protected:
+  CuptiApi api = walker();
   RecordTables tables;
   RecordedBatch batch;
-  ActivityDecoder decoder(api, tables);
+  ActivityDecoder decoder{api, tables};
+};
+
+TEST_F(DecodingDamage, AnUnreadableRecordEndsTheBufferAndIsCounted) {
   std::uint64_t words[8] = {0xFFFF};
   decoder.decode(reinterpret_cast<std::uint8_t*>(words), sizeof(words), batch);
   EXPECT_EQ(decoder.counters().count("cupti_buffers_damaged"), 1U);
 }
 
-TEST(DecodingDamage, AWalkerThatStandsStillDoesNotHangTheDecoder) {
-  CuptiApi api = walker();
+TEST_F(DecodingDamage, AWalkerThatStandsStillDoesNotHangTheDecoder) {
   api.get_next_record = [](std::uint8_t* buffer, std::size_t, void** record) {
     *record = buffer;
     return cupti::Result::kSuccess;
   };
-  RecordTables tables;
-  RecordedBatch batch;
-  ActivityDecoder decoder(api, tables);
   std::uint64_t words[32] = {cupti::kKindRuntime};
   decoder.decode(reinterpret_cast<std::uint8_t*>(words), sizeof(words), batch);
   EXPECT_EQ(decoder.counters().count("cupti_buffers_damaged"), 1U);
 }
 
-TEST(DecodingDamage, EmptyBuffersAreNothing) {
-  const CuptiApi api = walker();
-  RecordTables tables;
-  RecordedBatch batch;
-  ActivityDecoder decoder(api, tables);
+TEST_F(DecodingDamage, EmptyBuffersAreNothing) {
   std::uint64_t word = 0;
   decoder.decode(reinterpret_cast<std::uint8_t*>(&word), 0, batch);
   decoder.decode(nullptr, 100, batch);
   EXPECT_TRUE(decoder.counters().empty());
 }
 
-TEST(DecodingDamage, RandomRecordsOfEveryKindAreTakenOrCounted) {
-  const CuptiApi api = walker();
-  RecordTables tables;
-  RecordedBatch batch;
-  ActivityDecoder decoder(api, tables);
+TEST_F(DecodingDamage, RandomRecordsOfEveryKindAreTakenOrCounted) {
   RandomStream random(7, "decoding damage");
   const auto word = [&random] {
     const double kind = random.uniform();
