@@ -97,9 +97,7 @@ TEST(GateLimits, AFullRingDropsAndCounts) {
 
 /// Launch 1025 found the ring full, so the policy hears of neither it nor its end.
 TEST(GateLimits, TheEndOfALaunchThatWasDroppedIsDroppedToo) {
-  policy::Needs needs;
-  needs.completions = true;
-  HostRig rig(needs);
+  HostRig rig({.completions = true});
   const auto gate = rig.open(0);
   for (std::uint32_t i = 0; i < kGateRing + 1; ++i) gate->launch(kernel());
   rig.start_host();

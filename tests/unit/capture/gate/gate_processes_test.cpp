@@ -89,9 +89,7 @@ TEST(GateProcesses, OneThatIsKilledWhileHeldIsGoneAndTheOthersGoOn) {
 /// Nobody says so: the host looks every 100 ms, here beside a filler's held launch. Training's
 /// kernel ended with its process; the one that comes after it is gated.
 TEST(GateProcesses, TheSuccessorOfOneThatIsKilledIsGated) {
-  policy::Needs needs;
-  needs.completions = true;
-  HostRig rig(needs);
+  HostRig rig({.completions = true});
   rig.policy.launch = [](const policy::LaunchInfo& info, auto, auto&) {
     return info.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
   };
@@ -203,9 +201,7 @@ TEST(GateProcesses, AWindowEndsWithTheHost) {
 
 /// The policy thinks from 10 us to 5 ms; patience is 1 ms. After that the host is back.
 TEST(GateProcesses, AStalledHostIsWaitedForNoLongerThanThePatience) {
-  policy::Needs needs;
-  needs.completions = true;
-  HostRig rig(needs);
+  HostRig rig({.completions = true});
   rig.policy.launch = [&](const policy::LaunchInfo& info, auto, auto&) {
     if (info.launch == 1) rig.clock->sleep_until(at(5ms));
     return Verdict::kAdmit;
@@ -240,9 +236,7 @@ TEST(GateProcesses, AStalledHostIsWaitedForNoLongerThanThePatience) {
 /// last looked at 20 us), and its kernel ends at 2 ms. The policy releases it at 6 ms, and hears of
 /// the end only then.
 TEST(GateProcesses, ACompletionOfALaunchThatDidNotWaitComesAfterItsRelease) {
-  policy::Needs needs;
-  needs.completions = true;
-  HostRig rig(needs);
+  HostRig rig({.completions = true});
   rig.policy.launch = [](const auto&, auto, auto&) { return Verdict::kHold; };
   rig.policy.next = 20us;
   rig.policy.ticks = [&](policy::Instant now, policy::Actions& actions) {

@@ -44,10 +44,7 @@ TEST(PolicyHost, AnAdmittedLaunchGoesOnInTheSameInstant) {
 
 // What nobody looks at is counted, and no more; not what comes when the gate is open to all.
 TEST(PolicyHost, OfAPolicyThatDoesNotLookAtLaunchesHearsOfNone) {
-  policy::Needs needs;
-  needs.launches = false;
-  needs.iterations = true;
-  HostRig rig(needs);
+  HostRig rig({.iterations = true, .launches = false});
   rig.start_host();
   rig.start_client(1, Turn::kFiller, [&](GateClient& gate) {
     EXPECT_EQ(gate.launch(kernel()).asked, Duration{0});
@@ -68,9 +65,7 @@ TEST(PolicyHost, OfAPolicyThatDoesNotLookAtLaunchesHearsOfNone) {
 
 /// Preempted at 10 us, so that the second launch is parked until 15 us.
 TEST(PolicyHost, AClientThatPassesAsksOnceItIsPreempted) {
-  policy::Needs needs;
-  needs.launches = false;
-  HostRig rig(needs);
+  HostRig rig({.launches = false});
   rig.policy.next = 10us;
   rig.policy.ticks = [&](policy::Instant now, policy::Actions& actions) {
     if (now == 10us) actions.preempt(kFiller, policy::Preemption::kAfterKernel);
