@@ -68,6 +68,13 @@ struct V5 {
     EXPECT_EQ(handle, nullptr);
   }
   void end_launch(void* handle) { plugin_.stop_event(handle); }
+  /// A call of 8 bytes, and a launch of nothing else.
+  void exchange(const char* function, int peer) {
+    void* call = exchange_call(function, 8);
+    void* launch = begin_launch();
+    in_launch(function, 8, peer, call);
+    end_launch(launch);
+  }
 
   void* context = nullptr;
   int mask = 0;
@@ -227,16 +234,9 @@ TEST_F(NcclProfiler, TwoRanksMeetUnderOneKindAndNumber) {
   for (const char* side : {"Send", "Recv"}) {
     V5 nccl(2);
     host_double().recording = false;
-    nccl.end_launch([&] {
-      void* launch = nccl.begin_launch();
-      nccl.in_launch(side, 8, 1, nccl.exchange_call(side, 8));
-      return launch;
-    }());
+    nccl.exchange(side, 1);
     host_double().recording = true;
-    void* call = nccl.exchange_call(side, 8);
-    void* launch = nccl.begin_launch();
-    nccl.in_launch(side, 8, 1, call);
-    nccl.end_launch(launch);
+    nccl.exchange(side, 1);
     const auto events = host_double().take_all<CollectiveEvent>(1);
     EXPECT_EQ(events[0].kind, CollectiveKind::kSendRecv);
     EXPECT_EQ(events[0].sequence, 1U);
@@ -247,17 +247,11 @@ TEST_F(NcclProfiler, TwoRanksMeetUnderOneKindAndNumber) {
 // Rank 0's second send to rank 3; one to rank 2 counts apart. Counted while nothing records, too.
 TEST_F(NcclProfiler, ALoneSendNamesItsPeerAndCountsThoseToIt) {
   V5 nccl(4);
-  const auto send_to = [&](int peer) {
-    void* call = nccl.exchange_call("Send", 8);
-    void* launch = nccl.begin_launch();
-    nccl.in_launch("Send", 8, peer, call);
-    nccl.end_launch(launch);
-  };
   host_double().recording = false;
-  send_to(3);
+  nccl.exchange("Send", 3);
   host_double().recording = true;
-  send_to(2);
-  send_to(3);
+  nccl.exchange("Send", 2);
+  nccl.exchange("Send", 3);
   const auto events = host_double().take_all<CollectiveEvent>(2);
   EXPECT_EQ(events[1].kind, CollectiveKind::kSend);
   EXPECT_EQ(events[1].peers, std::vector<std::uint32_t>{3});
@@ -430,10 +424,7 @@ TEST_F(NcclProfiler, ThreadsCallAtTheSameTime) {
     threads.emplace_back([&] {
       for (int i = 0; i < kCalls; ++i) {
         nccl.collective("AllReduce", 4, "ncclInt8");
-        void* call = nccl.exchange_call("Send", 8);
-        void* launch = nccl.begin_launch();
-        nccl.in_launch("Send", 8, 1, call);
-        nccl.end_launch(launch);
+        nccl.exchange("Send", 1);
       }
     });
   }
