@@ -1,11 +1,14 @@
 // NVTX's side of its tables, without NVTX's header: the calls that a library of a job makes.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
 
 #include "capture/record/nvtx/nvtx_injection.hpp"
+#include "tests/unit/capture/nccl/host_double.hpp"
 
 namespace bubblesim::capture {
 
@@ -119,6 +122,17 @@ const void* FakeNvtx::export_table(std::uint32_t id) {
   if (id == kExportCallbacks) return &callbacks;
   return id == kExportVersion ? &version : nullptr;
 }
+
+/// A host that records, and NVTX with its tables filled.
+class NvtxTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    host_double().reset();
+    ASSERT_EQ(nvtx_.attach(), 1);
+    ASSERT_EQ(nvtx_.attach_payloads(), 1);
+  }
+  FakeNvtx nvtx_;
+};
 
 /// The same with one payload; `data` must outlive the result.
 inline EventAttributes with_payload(EventAttributes given, const PayloadData& data) {

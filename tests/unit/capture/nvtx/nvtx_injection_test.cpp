@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/capture/nccl/host_double.hpp"
 #include "tests/unit/capture/nvtx/fake_nvtx.hpp"
 
 namespace bubblesim::capture {
@@ -15,15 +14,7 @@ namespace {
 using namespace nvtx_abi;
 using traces::CollectiveKind, traces::CollectiveSource;
 
-class Nvtx : public ::testing::Test {
- protected:
-  void SetUp() override {
-    host_double().reset();
-    ASSERT_EQ(nvtx_.attach(), 1);
-    ASSERT_EQ(nvtx_.attach_payloads(), 1);
-  }
-  FakeNvtx nvtx_;
-};
+class Nvtx : public NvtxTest {};
 
 TEST_F(Nvtx, IsToldTheVersionAndHasItsTablesFilled) {
   EXPECT_EQ(nvtx_.tool_version, 3U);

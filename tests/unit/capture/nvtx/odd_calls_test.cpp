@@ -11,7 +11,6 @@
 
 #include "capture/record/nvtx/nccl_payload.hpp"
 #include "capture/record/nvtx/nvtx_injection.hpp"
-#include "tests/unit/capture/nccl/host_double.hpp"
 #include "tests/unit/capture/nvtx/fake_nvtx.hpp"
 
 namespace bubblesim::capture {
@@ -19,15 +18,7 @@ namespace {
 
 using namespace nvtx_abi;
 
-class OddNvtxCalls : public ::testing::Test {
- protected:
-  void SetUp() override {
-    host_double().reset();
-    ASSERT_EQ(nvtx_.attach(), 1);
-    ASSERT_EQ(nvtx_.attach_payloads(), 1);
-  }
-  FakeNvtx nvtx_;
-};
+class OddNvtxCalls : public NvtxTest {};
 
 TEST(OddNvtxTables, MissingTablesAreRefused) {
   EXPECT_EQ(InitializeInjectionNvtx2(nullptr), 0);
@@ -208,14 +199,7 @@ TEST_F(OddNvtxCalls, AnyOrderOfAnyCallsIsSurvived) {
 
 // What is bounded, filled up. Tables are of the process and never emptied: these cases
 // come last in the program.
-class NvtxBounds : public ::testing::Test {
- protected:
-  void SetUp() override {
-    host_double().reset();
-    ASSERT_EQ(nvtx_.attach(), 1);
-  }
-  FakeNvtx nvtx_;
-};
+class NvtxBounds : public NvtxTest {};
 
 TEST_F(NvtxBounds, StartedRangesAreBounded) {
   std::vector<std::uint64_t> started;
