@@ -1,19 +1,36 @@
 // Export and import again: what a Chakra file keeps of a trace.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "tests/samples/samples.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "traces/export/chakra_export.hpp"
 #include "traces/import/chakra/chakra_attributes.hpp"
 #include "traces/import/chakra/chakra_import.hpp"
+#include "traces/import/kineto_import.hpp"
 #include "traces/record_names.hpp"
 
 namespace bubblesim::traces {
 namespace {
+
+/// A job of traces/samples, from its files.
+JobTrace sample(const std::vector<std::string>& files) {
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& file : files) {
+    paths.push_back(std::filesystem::path(BUBBLESIM_SOURCE_DIR) / "traces/samples" / file);
+  }
+  return must(import_kineto_job(paths));
+}
+JobTrace training() {
+  return sample({"training/rank0.json.gz", "training/rank1.json.gz", "training/rank2.json.gz",
+                 "training/rank3.json.gz"});
+}
+JobTrace inference() { return sample({"inference.json.gz"}); }
 
 using EdgeKey = std::tuple<std::uint32_t, std::uint32_t, bool>;
 
@@ -123,7 +140,7 @@ TEST(ChakraRoundTrip, TheWordsOfRecordsAreThoseOfTheFormat) {
 }
 
 TEST(ChakraRoundTrip, ATrainingJobComesBackToTheNanosecond) {
-  const JobTrace job = make_sample_training({});
+  const JobTrace job = training();
   const std::string prefix = ::testing::TempDir() + "round_trip";
   const auto stats = export_chakra(job, prefix);
   ASSERT_TRUE(stats) << stats.error().text();
@@ -137,7 +154,7 @@ TEST(ChakraRoundTrip, ATrainingJobComesBackToTheNanosecond) {
 }
 
 TEST(ChakraRoundTrip, OddTimesStallsEventsAndPrioritiesComeBack) {
-  RankTrace trace = make_sample_inference({}).ranks.front();
+  RankTrace trace = inference().ranks.front();
   trace.streams[0].priority = -5;
   trace.streams[0].device = 3;
   trace.host_calls[0].event = 99;
@@ -152,7 +169,7 @@ TEST(ChakraRoundTrip, OddTimesStallsEventsAndPrioritiesComeBack) {
 }
 
 TEST(ChakraRoundTrip, NoLengthOfTheMetadataIsTakenForText) {
-  RankTrace trace = make_sample_inference({}).ranks.front();
+  RankTrace trace = inference().ranks.front();
   trace.device.name.clear();
   for (int i = 0; i < 200; ++i) {  // the first byte of the file is a brace, or white space, in turn
     EXPECT_TRUE(looks_like_chakra_bytes(chakra_bytes(trace).substr(0, 4096)));
@@ -161,7 +178,7 @@ TEST(ChakraRoundTrip, NoLengthOfTheMetadataIsTakenForText) {
 }
 
 TEST(ChakraRoundTrip, TheSameTraceGivesTheSameBytes) {
-  const RankTrace trace = make_sample_inference({}).ranks.front();
+  const RankTrace trace = inference().ranks.front();
   EXPECT_EQ(chakra_bytes(trace), chakra_bytes(trace));
 }
 
@@ -197,7 +214,7 @@ TEST(ChakraExport, WaitsStreamsAndLaunchesAreDependencies) {
 }
 
 TEST(ChakraExport, AFolderThatIsMissingIsAFault) {
-  EXPECT_FALSE(export_chakra(make_sample_inference({}), "no/such/folder/job"));
+  EXPECT_FALSE(export_chakra(inference(), "no/such/folder/job"));
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Several files make a job; clocks of its ranks are put on one axis.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 
 #include "tests/fault.hpp"
 #include "tests/temp_folder.hpp"
@@ -209,6 +211,31 @@ TEST_F(KinetoJob, progress_ends_at_the_size_of_the_file) {
   ASSERT_TRUE(import_kineto_process(path, {}, [&](const ImportProgress& p) { last = p; }));
   EXPECT_EQ(last.bytes_read, fs::file_size(path));
   EXPECT_EQ(last.bytes_total, fs::file_size(path));
+}
+
+// In each of its four iterations a rank has four micro-batches of 4 layers (10 kernels forward, 12
+// backward) with an embedding in the first stage (ranks 0 and 1) and 4 kernels of the loss in the
+// last, and the optimizer's 5; two transfers a micro-batch and two all-reduces; a copy out, and one
+// in in the first stage.
+TEST(StoredSamples, of_training_are_read_without_loss) {
+  std::vector<fs::path> paths;
+  for (const char* name : {"rank0", "rank1", "rank2", "rank3"}) {
+    paths.push_back(fs::path(BUBBLESIM_SOURCE_DIR) / "traces/samples/training" /
+                    (name + std::string(".json.gz")));
+  }
+  for (const RankTrace& rank : must(import_kineto_job(paths)).ranks) {
+    SCOPED_TRACE(rank.rank);
+    const bool first = rank.rank < 2;
+    std::map<DeviceOpKind, int> ops;
+    for (const DeviceOp& op : rank.device_ops) ++ops[op.kind];
+    EXPECT_EQ(ops[DeviceOpKind::kKernel], 4 * (4 * (4 * 22 + (first ? 1 : 4)) + 5));
+    EXPECT_EQ(ops[DeviceOpKind::kCollective], 4 * (4 * 2 + 2));
+    EXPECT_EQ(ops[DeviceOpKind::kCopy], 4 * (first ? 2 : 1));
+    EXPECT_EQ(std::ranges::count(rank.markers, MarkerKind::kIteration, &Marker::kind), 4);
+    for (const auto& [name, entry] : rank.counters) {
+      EXPECT_LT(entry.severity, Severity::kLoss) << name << ": " << entry.count;
+    }
+  }
 }
 
 /// A rank whose collectives end at the given microseconds, all 10.5 us long.
