@@ -167,40 +167,6 @@ std::string bench_path() {
   return (std::filesystem::temp_directory_path() / "bubblesim_capture_decode_bench.btr").string();
 }
 
-void report(benchmark::State& state, const Recording& recorded) {
-  state.counters["records/s"] =
-      benchmark::Counter(static_cast<double>(recorded.records) *
-                             static_cast<double>(state.iterations()),
-                         benchmark::Counter::kIsRate);
-  state.counters["records"] = static_cast<double>(recorded.records);
-}
-
-void decode_all(Recording& recorded, ActivityDecoder& decoder, RecordedBatch& batch,
-                auto after_buffer) {
-  for (std::size_t i = 0; i < recorded.buffers.size(); ++i) {
-    decoder.decode(reinterpret_cast<std::uint8_t*>(recorded.buffers[i].data()),
-                   recorded.used[i] * sizeof(std::uint64_t), batch);
-    after_buffer(batch);
-  }
-}
-
-/// Records only; nothing is written.
-void decode(benchmark::State& state) {
-  Recording& recorded = recording(state.range(0) != 0);
-  const CuptiApi api = api_for(state.range(1) != 0);
-  if (api.get_next_record == nullptr) return state.SkipWithError("no libcupti of CUDA 13.0");
-  RecordedBatch batch;
-  for (auto _ : state) {
-    RecordTables tables;
-    ActivityDecoder decoder(api, tables);
-    decode_all(recorded, decoder, batch, [](RecordedBatch& done) {
-      benchmark::DoNotOptimize(done.ops.data());
-      done.clear();
-    });
-  }
-  report(state, recorded);
-}
-
 /// All that the writer thread does.
 void decode_and_write(benchmark::State& state) {
   Recording& recorded = recording(state.range(0) != 0);
@@ -212,23 +178,23 @@ void decode_and_write(benchmark::State& state) {
     if (!store) return state.SkipWithError("cannot create the file");
     ActivityDecoder decoder(api, store->tables());
     bool good = true;
-    decode_all(recorded, decoder, batch,
-               [&](RecordedBatch& done) { good &= store->append(done).has_value(); });
+    for (std::size_t i = 0; i < recorded.buffers.size(); ++i) {
+      decoder.decode(reinterpret_cast<std::uint8_t*>(recorded.buffers[i].data()),
+                     recorded.used[i] * sizeof(std::uint64_t), batch);
+      good &= store->append(batch).has_value();
+    }
     good &= store->finish(decoder.counters()).has_value();
     if (!good) return state.SkipWithError("cannot write");
   }
-  report(state, recorded);
+  state.counters["records/s"] =
+      benchmark::Counter(static_cast<double>(recorded.records) *
+                             static_cast<double>(state.iterations()),
+                         benchmark::Counter::kIsRate);
   state.counters["bytes/kernel"] =
       static_cast<double>(std::filesystem::file_size(bench_path())) / kKernels;
   std::remove(bench_path().c_str());
 }
 
-BENCHMARK(decode)
-    ->ArgNames({"events", "cupti"})
-    ->Args({0, 0})
-    ->Args({0, 1})
-    ->Args({1, 0})
-    ->Unit(benchmark::kMillisecond);
 BENCHMARK(decode_and_write)
     ->ArgNames({"events", "cupti"})
     ->Args({0, 0})

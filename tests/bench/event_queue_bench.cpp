@@ -3,17 +3,14 @@
 // which keeps the number pending constant; exponential times have no memory, so the first moment is
 // as good as any. `items_per_second` counts events.
 //
-// Four that do the same work in the same run: the engine (what the simulator pays), its queue
-// alone, the bare structure under it, and std::priority_queue as the plain heap to compare with.
+// Two that do the same work in the same run: the engine (what the simulator pays), and the bare
+// structure under it.
 #include <algorithm>
 #include <array>
 #include <benchmark/benchmark.h>
 #include <bit>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <queue>
-#include <utility>
 #include <vector>
 
 #include "sim/base/random.hpp"
@@ -69,19 +66,6 @@ void hold_engine(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(engine.events()));
 }
 
-void hold_queue(benchmark::State& state) {
-  EventQueue queue;
-  Spans spans;
-  for (std::int64_t i = 0; i < state.range(0); ++i) {
-    queue.set(queue.add(), kSimStart + spans.next(), Phase::kHost);
-  }
-  for (auto _ : state) {
-    const EntityId first = *queue.first();
-    queue.set(first, queue.first_time() + spans.next(), Phase::kHost);
-  }
-  state.SetItemsProcessed(state.iterations());
-}
-
 /// The best that is known for one event an entity: a winner tree of keys, nothing else. Its keys
 /// hold 40 bits of time and the entity: no phase, no order of scheduling, no far times.
 void hold_bare_tree(benchmark::State& state) {
@@ -106,31 +90,12 @@ void hold_bare_tree(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
-void hold_priority_queue(benchmark::State& state) {
-  using Event = std::pair<EventKey, EntityId>;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> queue;
-  Spans spans;
-  std::uint64_t sequence = 0;
-  for (std::int64_t i = 0; i < state.range(0); ++i) {
-    queue.push({{kSimStart + spans.next(), Phase::kHost, sequence++},
-                EntityId{static_cast<std::uint32_t>(i)}});
-  }
-  for (auto _ : state) {
-    const auto [key, entity] = queue.top();
-    queue.pop();
-    queue.push({{key.time + spans.next(), Phase::kHost, sequence++}, entity});
-  }
-  state.SetItemsProcessed(state.iterations());
-}
-
 void sizes(benchmark::internal::Benchmark* bench) {
   for (const std::int64_t entities : {16, 256, 4096, 65536, 1'000'000}) bench->Arg(entities);
 }
 
 BENCHMARK(hold_engine)->Apply(sizes);
-BENCHMARK(hold_queue)->Apply(sizes);
 BENCHMARK(hold_bare_tree)->Apply(sizes);
-BENCHMARK(hold_priority_queue)->Apply(sizes);
 
 }  // namespace
 }  // namespace bubblesim::engine

@@ -5,26 +5,17 @@
 
 #include "sim/engine/engine.hpp"
 #include "sim/gpu/gpu.hpp"
+#include "tests/bench/bench_job.hpp"
 
 namespace bubblesim::gpu {
 namespace {
-
-hardware::GpuSpec h100() {
-  hardware::GpuSpec spec;
-  spec.sm_count = 132;
-  spec.sm.shared_memory_bytes = 233472;
-  spec.contention = {.compute_kernel_dram_share = 0.2, .memory_kernel_dram_share = 0.9,
-                     .unknown_kernel_dram_share = 0.5, .compute_kernel_issue_share = 0.7,
-                     .memory_kernel_issue_share = 0.2, .unknown_kernel_issue_share = 0.4};
-  return spec;
-}
 
 /// Each client keeps `depth` kernels on the GPU: one that ends is followed by the next.
 class Streams final : public WorkListener {
  public:
   Streams(const SharingSetup& sharing, std::uint32_t clients, std::uint32_t depth,
           std::uint64_t blocks)
-      : spec_(h100()),
+      : spec_(bench::bench_device()),
         gpu_(engine_, spec_, sharing),
         profile_(
             program::profile_kernel({blocks, 256, 64, 0}, program::KernelClass::kMemory, spec_)) {
@@ -70,8 +61,6 @@ void run(benchmark::State& state, const SharingSetup& sharing, std::uint32_t cli
 }
 
 void lone_stream(benchmark::State& state) { run(state, {}, 1, 1, 100); }
-void lone_stream_of_many_waves(benchmark::State& state) { run(state, {}, 1, 1, 100'000); }
-void two_streams_of_one_client(benchmark::State& state) { run(state, {}, 1, 2, 100); }
 void two_clients_that_contend(benchmark::State& state) { run(state, {}, 2, 1, 264); }
 void two_clients_that_queue(benchmark::State& state) { run(state, {}, 2, 1, 5000); }
 void two_clients_in_time_slices(benchmark::State& state) {
@@ -80,8 +69,6 @@ void two_clients_in_time_slices(benchmark::State& state) {
 }
 
 BENCHMARK(lone_stream);
-BENCHMARK(lone_stream_of_many_waves);
-BENCHMARK(two_streams_of_one_client);
 BENCHMARK(two_clients_that_contend);
 BENCHMARK(two_clients_that_queue);
 BENCHMARK(two_clients_in_time_slices);
