@@ -152,22 +152,6 @@ TEST(HostTransfers, ActivationsTakeWhatAWalkOverThreeResourcesSays) {
   }
 }
 
-// Where a copy is longer than each layer's passes the link is all there is: everything out, then
-// everything in, the first layer's forward and backward pass aside.
-TEST(HostTransfers, ASlowLinkIsAllThereIs) {
-  const double rate = 1e9;
-  const ParallelPlan plan =
-      plan_of(host_job({.bandwidth = BytesPerSecond{rate}, .activations = 1, .ahead = 3}));
-  const SynthesisedJob job = synthesise(plan);
-  double copied = 0;
-  for (const std::uint32_t kind : plan.model.work.layers) {
-    copied += 2 * copy_seconds(plan.model.work.kinds[kind].activation_bytes, rate);
-  }
-  const TimedLayer& first = plan.model.layers[plan.kind_of(0)];
-  EXPECT_NEAR(seconds(plan, job) - optimizer_seconds(job.program.ranks[0]),
-              copied + to_seconds(first.forward_time + first.backward_time), 5e-3 * copied);
-}
-
 // A checkpoint and activations wait for each other on the way out: a link that both fill takes the
 // sum of what they take.
 TEST(HostTransfers, WhatGoesOutSharesTheLink) {
