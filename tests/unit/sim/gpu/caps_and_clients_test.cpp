@@ -2,11 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <utility>
 
-#include "sim/gpu/by_sm.hpp"
-#include "sim/gpu/hash_index.hpp"
-#include "sim/gpu/value_table.hpp"
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
 
 namespace bubblesim::gpu {
@@ -79,55 +75,6 @@ const std::vector<Kernels> kCappedKernels{
      {20, 1, 50, 2, 8}, {30, 3, 50, 2, 8}, {40, 1, 50, 2, 8}}, {{"start 3", 20}, {"end 3", 70},
      {"start 2", 100}, {"start 4", 100}, {"start 5", 150}}}};
 INSTANTIATE_TEST_SUITE_P(Caps, CappedKernels, testing::ValuesIn(kCappedKernels), name_of_row);
-
-using Runs = std::vector<std::pair<std::uint32_t, int>>;
-
-Runs runs_of(const BySm<int>& values) {
-  Runs runs;
-  for (const BySm<int>::Run& run : values.runs()) runs.emplace_back(run.end, run.value);
-  return runs;
-}
-
-BySm<int> part(std::uint32_t begin, std::uint32_t end, int each) {
-  BySm<int> values;
-  values.restart();
-  values.append(begin, 0);
-  values.append(end, each);
-  values.append(8, 0);
-  return values;
-}
-
-TEST(BySm, NeighboursWithOneValueStandTogether) {
-  BySm<int> values(8);
-  const auto add = [&values](std::uint32_t begin, std::uint32_t end, int each) {
-    const BySm<int> before = values;
-    values.become_changed(before, part(begin, end, each),
-                          [](int& value, int more) { value += more; });
-  };
-  EXPECT_EQ(runs_of(values), (Runs{{8, 0}}));
-  add(0, 8, 2);
-  EXPECT_EQ(runs_of(values), (Runs{{8, 2}}));
-  add(3, 5, 1);
-  EXPECT_EQ(runs_of(values), (Runs{{3, 2}, {5, 3}, {8, 2}}));
-  add(4, 8, 1);
-  EXPECT_EQ(runs_of(values), (Runs{{3, 2}, {4, 3}, {5, 4}, {8, 3}}));
-  add(4, 5, -1);  // joins both neighbours
-  EXPECT_EQ(runs_of(values), (Runs{{3, 2}, {8, 3}}));
-  add(0, 3, 1);
-  EXPECT_EQ(runs_of(values), (Runs{{8, 3}}));
-  add(7, 8, 1);
-  add(0, 1, 1);
-  EXPECT_EQ(runs_of(values), (Runs{{1, 4}, {7, 3}, {8, 4}}));
-}
-
-TEST(BySm, EqualValuesHaveOneHash) {
-  BySm<int> values(8);
-  values.become_changed(BySm<int>(8), part(2, 5, 3), [](int& value, int more) { value = more; });
-  EXPECT_EQ(values, part(2, 5, 3));
-  EXPECT_EQ(values.hash(), part(2, 5, 3).hash());
-  EXPECT_NE(values.hash(), part(2, 5, 4).hash());
-  EXPECT_NE(values.hash(), part(2, 6, 3).hash());
-}
 
 // Kernels of clients that may use a part of the SMs. 4 SMs; a kernel of 8 blocks of 4 warps fills
 // them, and takes two waves on two of them.
@@ -314,89 +261,6 @@ TEST_F(EqualClients, WavesThatReplaceThemselvesCostNoEvents) {
   kernel_at(10, 2, client(), 1'000'000, blocks_of_warps(8'000, 4));
   expect_run({{"end 1", 1'999'000}, {"end 2", 2'000'000}});
   EXPECT_LE(engine_.events(), 10u);
-}
-
-std::uint32_t find_in(const HashIndex& index, std::uint64_t hash, std::uint32_t wanted) {
-  return index.find(hash, [wanted](std::uint32_t position) { return position == wanted; });
-}
-
-// Hashes from all over 64 bits; every third is that of the one before.
-std::uint64_t hash_at(std::uint32_t position) {
-  return (position - (position % 3 == 2 ? 1 : 0)) * 0x9e3779b97f4a7c15;
-}
-
-TEST(HashIndex, FindsWhatWasAddedHoweverMuchItIs) {
-  HashIndex index;
-  for (std::uint32_t added = 0; added < 1000; ++added) {
-    index.add(hash_at(added), added);
-    for (std::uint32_t i = 0; i <= added; i += 7) ASSERT_EQ(find_in(index, hash_at(i), i), i);
-    ASSERT_EQ(find_in(index, hash_at(added + 3), added + 3), HashIndex::kNowhere);
-  }
-}
-
-TEST(HashIndex, PlacesAtTheEndGoOnAtTheBeginning) {
-  HashIndex index;
-  const std::uint64_t last = ~std::uint64_t{0};
-  for (std::uint32_t i = 0; i < 4; ++i) index.add(last, i);
-  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(find_in(index, last, i), i);
-  EXPECT_EQ(find_in(index, last, 4), HashIndex::kNowhere);
-  index.clear();
-  EXPECT_EQ(find_in(index, last, 0), HashIndex::kNowhere);
-}
-
-using Table = ValueTable<std::uint32_t>;
-
-// Of 8 SMs, the first ones have 1.
-Table::Value first_sms(std::uint32_t sms) {
-  Table::Value value;
-  value.restart();
-  value.append(sms, 1);
-  value.append(8, 0);
-  return value;
-}
-
-TEST(ValueTable, EqualValuesHaveOneId) {
-  Table table(8);
-  EXPECT_EQ(table.id_of(first_sms(0)), Table::Id{});
-  const Table::Id three = table.id_of(first_sms(3));
-  const Table::Id five = table.id_of(first_sms(5));
-  EXPECT_NE(three, five);
-  EXPECT_EQ(table.id_of(first_sms(3)), three);
-  EXPECT_EQ(table[three], first_sms(3));
-  EXPECT_EQ(table[five], first_sms(5));
-  EXPECT_EQ(table.size(), 3U);
-}
-
-TEST(ValueTable, ForgetsWhatNobodyKeeps) {
-  Table table(8);
-  Table::Id kept, left;
-  table.replace(kept, table.id_of(first_sms(3)));
-  table.replace(left, table.id_of(first_sms(5)));
-  table.replace(left, Table::Id{});
-  table.forget_others();
-  EXPECT_EQ(table.size(), 2U);  // `kept`, and that of which nothing has been said
-  EXPECT_EQ(table[kept], first_sms(3));
-  EXPECT_EQ(table.id_of(first_sms(3)), kept);
-  EXPECT_EQ(table.id_of(first_sms(0)), Table::Id{});
-  EXPECT_EQ(table[table.id_of(first_sms(6))], first_sms(6));
-  EXPECT_EQ(table.size(), 3U);
-  table.replace(kept, Table::Id{});
-  table.forget_others();
-  EXPECT_EQ(table.size(), 1U);
-}
-
-TEST(ValueTable, IsNoLargerForWhatCameAndWent) {
-  Table table(8);
-  for (std::uint32_t round = 0; round < 100; ++round) {
-    Table::Id kept;
-    for (std::uint32_t sms = 0; sms <= 8; ++sms) {
-      table.replace(kept, table.id_of(first_sms(sms)));
-      EXPECT_LT(kept.index(), 9U);
-    }
-    table.replace(kept, Table::Id{});
-    table.forget_others();
-    EXPECT_EQ(table.size(), 1U);
-  }
 }
 
 }  // namespace
