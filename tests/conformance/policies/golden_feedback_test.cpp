@@ -306,17 +306,5 @@ TEST(tgs, keeps_training_resident_and_pages_what_is_too_much) {
   EXPECT_THAT(outcome.done, ElementsAre(Done{4ms, "resident 2 20GiB"}));
 }
 
-/// With reports of 100 ms the profile lasts 5 of them. The sixth, at 0.6 s, sets 400 blocks a
-/// window of 1 ms: 0, 100, ..., 400 pass.
-TEST(tgs, lets_slow_start_begin_after_its_profile) {
-  Scenario steady = scenario(610ms, {kernel(100, 1us)}, 1000000);
-  steady.fillers[0].gap = 1us;
-  for (int ms = 0; ms < 610; ++ms) steady.training.push_back(at(1ms * ms, kernel(10, 1us)));
-  const Outcome outcome = drive(
-      "tgs", {"window=1ms", "poll=200us", "report_period=100ms", "initial_limit=400"}, steady);
-  EXPECT_EQ(outcome.count(1, 0ms, 600ms), 600u);  // one in each window
-  EXPECT_EQ(outcome.count(1, 605ms, 606ms), 5u);
-}
-
 }  // namespace
 }  // namespace bubblesim::testing

@@ -103,11 +103,6 @@ std::vector<std::int64_t> limits(const TgsConstants& given, const std::vector<do
 }
 using Limits = std::vector<std::int64_t>;
 
-// 1.5 * 20000 + 1 and 1.5 * 30001 + 1 = 45002.5; a deviation of exactly 3 % is no harm.
-TEST(tgs_limit, starts_at_the_initial_limit_and_grows_by_half) {
-  EXPECT_EQ(limits(default_tgs(), {1, 0.97}), (Limits{20000, 30001, 45002}));
-}
-
 /// Slow start ends with a division by 1.5. Then + max(0.00025 * best, 1000) = + 1000 (250 is
 /// less), or - max(8 %, 1000): - 1146 of 14333.
 TEST(tgs_limit, adds_and_multiplies_in_avoidance) {
@@ -220,20 +215,6 @@ TEST(tgs, neither_counts_nor_holds_graphs) {
 
 // AntMan's throttle and its coordinator.
 
-/// Four operations, 10 ms at 50 %: 20 ms in all, so 10 ms less 50 us are slept after it.
-TEST(antman_throttle, sleeps_after_a_mini_batch_and_then_within_the_next) {
-  AntManThrottle throttle(50us);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(throttle.begin_operation(), Duration{});
-  EXPECT_EQ(throttle.end_batch(10ms, 50), Duration{9950us});
-  Duration inserted{};
-  for (int i = 0; i < 4; ++i) inserted += throttle.begin_operation();
-  EXPECT_EQ(inserted, Duration{9950us});  // 2487.5 us each
-  // 19.95 ms with 9.95 of them inserted are 10 ms of work: 50 us are missing, not more than the
-  // fixed cost.
-  EXPECT_EQ(throttle.end_batch(19950us, 50), Duration{});
-  EXPECT_EQ(throttle.begin_operation(), Duration{});
-}
-
 /// So two mini-batches take 20 + 20 ms less 100 us.
 TEST(antman_throttle, reaches_its_percentage_over_two_mini_batches) {
   AntManThrottle throttle(0us);
@@ -284,13 +265,6 @@ TEST(antman_coordinator, adds_and_halves) {
 /// A step is 100 x 100 x 2048 / 256 = 80,000 tokens; the bucket holds 2048 x 100 x 32.
 constexpr VcudaConstants kConstants{.sms = 100};
 constexpr std::int64_t kMost = 6'553'600;
-
-TEST(VcudaTokens, ALaunchOfAnySizePassesWhileThereAreNotLessThanNone) {
-  VcudaTokens tokens(kConstants, 50);
-  EXPECT_TRUE(tokens.passes(1'000));
-  EXPECT_EQ(tokens.tokens(), -1'000);
-  EXPECT_FALSE(tokens.passes(1));
-}
 
 /// 10 below the limit: 80,000. 40 below: 320,000, and 40 x 2 / 51 times as much, for that is more
 /// than half of the limit. 3 above counts as 5: 40,000 less.
