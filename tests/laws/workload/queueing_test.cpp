@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "sim/workload/arrivals/arrival_process.hpp"
-#include "sim/workload/kernel_table.hpp"
 #include "sim/workload/service.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
 
@@ -24,17 +23,10 @@ constexpr std::size_t kRequests = 400'000;
 constexpr std::size_t kBatches = 20;
 constexpr double kStudent = 3.883;
 
-/// One kernel of 10 us on a device without latencies, as a table of kernels describes it.
+/// One kernel of 10 us on a device without latencies. The length of the pass is drawn at the mark
+/// of its iteration.
 program::Program one_kernel() {
-  auto program = parse_kernel_table(
-      "Name,Profile,Memory_footprint,SM_usage,Duration\nkernel,1,0,1,10000\n", "made by hand",
-      plain_gpu(), Duration{});
-  EXPECT_TRUE(program);
-  program::Step begin;  // where the length of the pass is drawn
-  begin.kind = program::StepKind::kIteration;
-  auto& steps = program->threads.front().steps;
-  steps.insert(steps.begin(), begin);
-  return *std::move(program);
+  return ProgramMaker().iteration(0).kernel(0, 10).wait_stream(0, 0).program();
 }
 
 /// Lets requests arrive and collects how long each waited.

@@ -112,7 +112,7 @@ inline auto sm_cap(std::uint32_t sms) {
   return [sms](Gpu& gpu, ClientId client) { gpu.set_sm_cap(client, sms); };
 }
 
-class GpuTest : public testing::Test, public WorkListener {
+class GpuTest : public ::testing::Test, public WorkListener {
  protected:
   void make(const hardware::GpuSpec& spec, const SharingSetup& sharing = {}) {
     gpu_ = std::make_unique<Gpu>(engine_, spec, sharing);
@@ -175,7 +175,7 @@ class GpuTest : public testing::Test, public WorkListener {
   std::function<void(std::uint64_t)> on_finish_;
 };
 
-class KernelTable : public GpuTest, public testing::WithParamInterface<Kernels> {
+class KernelTable : public GpuTest, public ::testing::WithParamInterface<Kernels> {
  protected:
   void expect_row() {
     const Kernels& row = GetParam();
@@ -194,7 +194,7 @@ class KernelTable : public GpuTest, public testing::WithParamInterface<Kernels> 
   }
 };
 
-inline std::string name_of_row(const testing::TestParamInfo<Kernels>& row) {
+inline std::string name_of_row(const ::testing::TestParamInfo<Kernels>& row) {
   return row.param.name;
 }
 

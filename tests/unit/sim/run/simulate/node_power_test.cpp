@@ -84,21 +84,9 @@ TEST(NodePower, PeriodsAboveTheBudgetAtTheLowestClockAreCounted) {
 
 /// An iteration is 10 ms of the host: its GPU is left to fillers.
 program::Program waiting_rank(std::uint32_t number) {
-  program::Program rank = computing_rank(number);
-  rank.ops.clear();
-  program::Step pause = host_step(program::StepKind::kPause, 0, 0);
-  pause.think = program::short_span(10ms);
-  rank.threads.front().steps = {host_step(program::StepKind::kIteration, 0, 0), pause,
-                                host_step(program::StepKind::kEnd, 1, 0)};
-  return rank;
-}
-
-/// 10 ms of the host, then a kernel of 10 ms.
-program::Program alternating_rank(std::uint32_t number) {
-  program::Program rank = computing_rank(number);
-  std::vector<program::Step>& steps = rank.threads.front().steps;
-  steps.insert(steps.begin() + 1, waiting_rank(number).threads.front().steps[1]);
-  rank.recorded_iterations = {20ms};
+  program::Program rank =
+      workload::ProgramMaker().rank(number).iteration(0).end(10'000).program();
+  rank.recorded_iterations = {10ms};
   return rank;
 }
 
@@ -172,7 +160,7 @@ TEST(NodePower, ABudgetThatNoClockKeepsIsALossAndSaidInWatts) {
 TEST(NodePower, ALimitThatTheMeanExceedsIsSaidInWatts) {
   const auto notices = [](const PowerConfig& power) {
     const observe::PolicyResult result =
-        under_mps(two_gpus(alternating_rank(0), alternating_rank(1), power));
+        under_mps(two_gpus(computing_rank(0, 10'000), computing_rank(1, 10'000), power));
     EXPECT_EQ(result.counters.count(kPowerCapNotKept.name), 0U);
     EXPECT_EQ(result.counters.count(kMeanOverCap.name), power.cap_w ? 2U : 1U);
     return result.notices;

@@ -12,6 +12,7 @@
 #include "sim/workload/kernel_table.hpp"
 #include "tests/fault.hpp"
 #include "tests/golden/filling/small_job.hpp"
+#include "tests/unit/sim/workload/program_maker.hpp"
 
 namespace bubblesim::run {
 
@@ -131,37 +132,22 @@ inline hardware::GpuSpec powered_gpu() {
 inline PowerConfig metered(Duration period) { return {{}, {}, {}, period}; }
 inline PowerConfig capped(double cap_w, Duration period) { return {{}, cap_w, {}, period}; }
 
-/// The program of one kernel of 10 ms.
-inline program::Program one_kernel(std::uint64_t blocks, program::KernelClass kernel_class) {
-  program::Program program;
+/// An iteration is a kernel of 10 ms, behind which the host waits; it thinks before.
+inline program::Program one_kernel(std::uint64_t blocks, program::KernelClass kernel_class,
+                                   std::int64_t think_us = 0) {
+  program::Program program = workload::ProgramMaker()
+                                 .iteration(0).kernel(think_us, 10'000).wait_stream(0, 0).end()
+                                 .program();
   program.profiles = {
       program::profile_kernel({blocks, 1024, 64, 0}, kernel_class, golden::small_gpu())};
-  program::Op op;
-  op.profile = 0;
-  op.duration = 10ms;
-  program.ops = {op};
+  program.recorded_iterations = {workload::us(think_us) + 10ms};
   return program;
 }
 
-inline program::Step host_step(program::StepKind kind, std::uint32_t target, std::uint16_t count) {
-  program::Step made;
-  made.kind = kind;
-  made.target = target;
-  made.count = count;
-  return made;
-}
-
-/// An iteration is a kernel of 10 ms on all SMs, which draws 100 W.
-inline program::Program computing_rank(std::uint32_t number) {
-  program::Program rank = one_kernel(100, program::KernelClass::kCompute);
+/// Its kernel is on all SMs and draws 100 W.
+inline program::Program computing_rank(std::uint32_t number, std::int64_t think_us = 0) {
+  program::Program rank = one_kernel(100, program::KernelClass::kCompute, think_us);
   rank.rank = number;
-  rank.stream_count = 1;
-  rank.threads.push_back(
-      {"host",
-       {host_step(program::StepKind::kIteration, 0, 0), host_step(program::StepKind::kLaunch, 0, 1),
-        host_step(program::StepKind::kWaitStream, 0, 0),
-        host_step(program::StepKind::kEnd, 1, 0)}});
-  rank.recorded_iterations = {10ms};
   return rank;
 }
 
