@@ -61,7 +61,6 @@ namespace {
 void read_common(std::string_view key, const JsonValue& value, DeviceOpArgs& out) {
   if (key == "device") out.device = to_unsigned(value);
   else if (key == "stream") out.stream = to_unsigned(value);
-  else if (key == "original_stream") out.moved_from = to_unsigned(value);
   else if (key == "copy kind") out.copy = copy_direction(value.text);
   else if (key == "bytes") out.bytes = to_unsigned(value).value_or(0);
   else if (key == "graph node id") out.graph_node = to_unsigned(value).value_or(0);
@@ -97,19 +96,21 @@ DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule) {
   DeviceOpArgs out;
   ShapeFields shape;
   LaunchId id;
+  std::optional<std::uint64_t> drawn_from;  // where `stream` is a lane of PyTorch's `graph_lanes`
   FieldReader fields(args, rule);
   std::string_view key;
   JsonValue value;
   while (fields.next(key, value)) {
     if (key.empty() || id.take(key, value) || shape.take(key, value)) continue;
     // Kineto writes its own fields in lower case; PyTorch's collective fields start in upper case.
-    if (key.front() >= 'a' && key != "dtype") read_common(key, value, out);
+    if (key == "original_stream") drawn_from = to_unsigned(value);
+    else if (key.front() >= 'a' && key != "dtype") read_common(key, value, out);
     else read_collective(key, value, out);
   }
   out.repeats = fields.repeats();
   out.correlation = id.value();
   out.shape = shape.shape();
-  if (out.moved_from) out.stream = out.moved_from;
+  if (drawn_from) out.stream = drawn_from;
   return out;
 }
 

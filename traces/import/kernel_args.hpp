@@ -40,8 +40,6 @@ struct ShapeFields {
 struct DeviceOpArgs {
   std::optional<std::uint64_t> device;
   std::optional<std::uint64_t> stream;
-  /// The stream, where `stream` is a lane of the drawing (PyTorch's `graph_lanes`).
-  std::optional<std::uint64_t> moved_from;
   CopyDirection copy = CopyDirection::kNone;  ///< kNone: only its name may say it
   std::uint64_t correlation = 0;
   std::uint64_t bytes = 0;
