@@ -1,7 +1,7 @@
 #include "sim/schedule/bubble_table.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <boost/pending/disjoint_sets.hpp>
 
 #include "sim/workload/lone_job.hpp"
 
@@ -144,22 +144,6 @@ class BubbleMeter final : public workload::RunObserver {
   BubbleTable table_;
 };
 
-/// Ranks that are connected, as a forest.
-class Connected {
- public:
-  explicit Connected(std::size_t ranks) : parent_(ranks) {
-    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
-  }
-  [[nodiscard]] std::size_t root(std::size_t rank) {
-    while (parent_[rank] != rank) rank = parent_[rank] = parent_[parent_[rank]];
-    return rank;
-  }
-  void join(std::size_t a, std::size_t b) { parent_[root(a)] = root(b); }
-
- private:
-  std::vector<std::size_t> parent_;
-};
-
 /// By collective: the ranks that take part, ascending.
 std::vector<std::vector<std::size_t>> ranks_of_collectives(const workload::JobProgram& job) {
   std::vector<std::vector<std::size_t>> ranks(job.collectives.size());
@@ -177,16 +161,16 @@ std::vector<std::vector<std::size_t>> ranks_of_collectives(const workload::JobPr
 
 std::vector<bool> pipeline_collectives(const workload::JobProgram& job) {
   const auto ranks = ranks_of_collectives(job);
-  Connected pipelines(job.ranks.size());
+  boost::disjoint_sets_with_storage<> pipelines(job.ranks.size());
   for (std::size_t c = 0; c < ranks.size(); ++c) {
     if (!job.collectives[c].point_to_point) continue;
-    for (std::size_t i = 1; i < ranks[c].size(); ++i) pipelines.join(ranks[c][0], ranks[c][i]);
+    for (std::size_t i = 1; i < ranks[c].size(); ++i) pipelines.union_set(ranks[c][0], ranks[c][i]);
   }
   std::vector<bool> peers(ranks.size());
   std::vector<std::size_t> roots;
   for (std::size_t c = 0; c < ranks.size(); ++c) {
     roots.clear();
-    for (const std::size_t rank : ranks[c]) roots.push_back(pipelines.root(rank));
+    for (const std::size_t rank : ranks[c]) roots.push_back(pipelines.find_set(rank));
     std::sort(roots.begin(), roots.end());
     peers[c] = job.collectives[c].point_to_point ||
                std::adjacent_find(roots.begin(), roots.end()) != roots.end();

@@ -1,8 +1,8 @@
 #include "sim/workload/find_meetings.hpp"
 
 #include <algorithm>
+#include <boost/pending/disjoint_sets.hpp>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -38,26 +38,6 @@ std::vector<TraceTime> ends_of(const List& parts) {
   for (const CollectivePart* part : parts) ends.push_back(part->recorded_end);
   return ends;
 }
-
-/// Joins what belongs together: each item has the least of its set as root.
-class Sets {
- public:
-  explicit Sets(std::size_t count) : parent_(count) {
-    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
-  }
-  std::size_t root(std::size_t item) {
-    while (parent_[item] != item) item = parent_[item] = parent_[parent_[item]];
-    return item;
-  }
-  void join(std::size_t a, std::size_t b) {
-    a = root(a);
-    b = root(b);
-    parent_[std::max(a, b)] = std::min(a, b);
-  }
-
- private:
-  std::vector<std::size_t> parent_;
-};
 
 // ---- Collectives of a group
 
@@ -250,15 +230,16 @@ std::vector<Parts> components(const std::vector<Pair>& pairs) {
     place = parts.size();
     parts.push_back(part);
   }
-  Sets sets(parts.size());
-  for (const auto& [send, receive] : pairs) sets.join(places[send], places[receive]);
-  std::map<std::size_t, Parts> rows;
+  boost::disjoint_sets_with_storage<> sets(parts.size());
+  for (const auto& [send, receive] : pairs) sets.union_set(places[send], places[receive]);
+  std::vector<Parts> found;  // by their least part
+  std::map<std::size_t, std::size_t> rows;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    Parts& row = rows[sets.root(i)];
+    const auto [place, fresh] = rows.try_emplace(sets.find_set(i), found.size());
+    if (fresh) found.emplace_back();
+    Parts& row = found[place->second];
     if (row.empty() || row.back().rank != parts[i].rank) row.push_back(parts[i]);
   }
-  std::vector<Parts> found;
-  for (auto& [root, row] : rows) found.push_back(std::move(row));
   return found;
 }
 
@@ -339,15 +320,15 @@ class Finder {
 
   /// Ranks that send to each other, over others or at once.
   std::vector<traces::HeldTogether> held_by(const std::vector<Pair>& pairs) const {
-    Sets sets(ranks_.size());
+    boost::disjoint_sets_with_storage<> sets(ranks_.size());
     std::vector<std::size_t> sent(ranks_.size());
     for (const auto& [send, receive] : pairs) {
-      sets.join(send.rank, receive.rank);
+      sets.union_set(send.rank, receive.rank);
       ++sent[send.rank];
     }
     std::vector<traces::HeldTogether> held(ranks_.size());
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      traces::HeldTogether& together = held[sets.root(rank)];
+      traces::HeldTogether& together = held[sets.find_set(rank)];
       together.ranks.insert(rank);
       together.times = std::max(together.times, sent[rank]);
     }
