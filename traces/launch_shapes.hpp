@@ -18,10 +18,14 @@ inline constexpr LaunchShape kUnknownShape{{0, 0, 0}, {0, 0, 0}, 0, 0};
   return shape.blocks() > 0 && shape.threads_per_block() > 0;
 }
 
-/// Whether a launch shape of `op`, a kernel or collective, was recorded.
+/// Whether `op` was launched with a grid and a block, recorded or not.
+[[nodiscard]] inline bool has_shape(const DeviceOp& op) {
+  return op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
+}
+
+/// Whether the launch shape of `op` was recorded.
 [[nodiscard]] inline bool has_known_shape(const RankTrace& trace, const DeviceOp& op) {
-  const bool launched = op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
-  return launched && op.shape.index() < trace.shapes.size() && is_known(trace.shapes[op.shape]);
+  return has_shape(op) && op.shape.index() < trace.shapes.size() && is_known(trace.shapes[op.shape]);
 }
 
 /// The run time of a rank's kernels, without collectives, whose time is mostly waiting. Time in

@@ -5,7 +5,6 @@
 
 #include "sim/base/check.hpp"
 #include "traces/format/counters.hpp"
-#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces::format {
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/counters.hpp"
+#include "traces/launch_shapes.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces::format {
@@ -36,10 +37,6 @@ class TableExtents {
   std::vector<Extent> extents_;
   std::uint64_t loaded_ = 0;
 };
-
-[[nodiscard]] inline bool has_shape(const DeviceOp& op) {
-  return op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
-}
 
 /// The ids in records: for each table, one past the greatest. They are collected during decoding,
 /// while records are in the cache: a separate pass took a tenth of the time to read a trace.

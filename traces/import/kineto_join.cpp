@@ -49,10 +49,9 @@ class Ties {
                            const std::string&, LaunchShape, std::uint64_t>
   key(const PendingOp& entry) const {
     const DeviceOp& op = entry.op;
-    const bool shaped = op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
     return {op.correlation, entry.device, records_.trace.streams[op.stream.index()].system_id,
             entry.graph_node, op.duration, name(op.name),
-            shaped ? records_.trace.shapes[op.shape] : LaunchShape{}, op.bytes};
+            has_shape(op) ? records_.trace.shapes[op.shape] : LaunchShape{}, op.bytes};
   }
   [[nodiscard]] std::tuple<Duration, std::uint64_t, std::uint32_t, const std::string&,
                            std::uint64_t>
@@ -132,9 +131,7 @@ void number_names(RankTrace& trace) {
 void number_shapes(RankTrace& trace) {
   Numbering shapes(trace.shapes.size());
   for (DeviceOp& op : trace.device_ops) {
-    if (op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective) {
-      shapes.use(op.shape);
-    }
+    if (has_shape(op)) shapes.use(op.shape);
   }
   ShapeTable<LaunchShape> table;
   for (const std::uint32_t old : shapes.used()) table.intern(trace.shapes[ShapeId{old}]);
@@ -355,19 +352,16 @@ void complete_shapes(KinetoRecords& records) {
   RankTrace& trace = records.trace;
   for (PendingOp& entry : records.ops) {
     DeviceOp& op = entry.op;
-    if (op.kind != DeviceOpKind::kKernel && op.kind != DeviceOpKind::kCollective) continue;
-    LaunchShape shape = trace.shapes[op.shape];
-    if (op.launch != kNone) {
-      const PendingCall& launch = records.calls[op.launch];
-      if (!is_known(shape) && launch.shape) shape = trace.shapes[*launch.shape];
-      if (is_known(shape) && counts_work_items(trace.names[launch.call.name])) {
-        for (std::size_t i = 0; i < 3; ++i) {
-          shape.grid[i] = divide_up(shape.grid[i], shape.block[i]);
-        }
-      }
+    if (!has_shape(op)) continue;
+    const PendingCall* launch = op.launch == kNone ? nullptr : &records.calls[op.launch];
+    if (!has_known_shape(trace, op) && launch && launch->shape) op.shape = *launch->shape;
+    if (!has_known_shape(trace, op)) {
+      trace.counters.add(kineto::kBadShape);
+    } else if (launch && counts_work_items(trace.names[launch->call.name])) {
+      LaunchShape shape = trace.shapes[op.shape];
+      for (std::size_t i = 0; i < 3; ++i) shape.grid[i] = divide_up(shape.grid[i], shape.block[i]);
+      op.shape = trace.shapes.intern(shape);
     }
-    if (!is_known(shape)) trace.counters.add(kineto::kBadShape);
-    op.shape = trace.shapes.intern(shape);
   }
 }
 

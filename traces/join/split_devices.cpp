@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "traces/join/join_parts.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -25,7 +26,7 @@ std::map<std::uint32_t, DeviceUse> uses_of(const RankTrace& trace) {
   for (const DeviceOp& op : trace.device_ops) {
     DeviceUse& use = uses[device_of(trace, op)];
     ++use.operations;
-    if (op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective) ++use.kernels;
+    use.kernels += has_shape(op) ? 1 : 0;
   }
   return uses;
 }

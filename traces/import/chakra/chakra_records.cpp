@@ -84,7 +84,7 @@ class Maker {
     } else {
       set_kind(node, op);
     }
-    if (op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective) {
+    if (has_shape(op)) {
       const bool shaped = own != nullptr && own->has_shape;
       if (!shaped) ++shapeless_;
       op.shape = trace_.shapes.intern(shaped ? own->shape : kUnknownShape);
