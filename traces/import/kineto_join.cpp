@@ -330,11 +330,13 @@ std::vector<PendingCollective> move_ops(KinetoRecords& records, RankTrace& trace
 }
 
 /// The profiler's own steps are the iterations; what users call so lies within them.
-void keep_profiler_steps(KinetoRecords& records) {
-  if (!records.any_step) return;
-  for (Marker& marker : records.trace.markers) {
-    const bool step = records.trace.names[marker.name].starts_with("ProfilerStep");
-    if (marker.kind != MarkerKind::kIteration || step) continue;
+void keep_profiler_steps(RankTrace& trace) {
+  const auto is_step = [&](const Marker& marker) {
+    return is_profiler_step(trace.names[marker.name]);
+  };
+  if (std::ranges::none_of(trace.markers, is_step)) return;
+  for (Marker& marker : trace.markers) {
+    if (marker.kind != MarkerKind::kIteration || is_step(marker)) continue;
     marker.kind = MarkerKind::kUser;
     marker.number = -1;
   }
@@ -387,7 +389,7 @@ std::vector<RankTrace> join_records(KinetoRecords records, const KinetoMetadata&
   counters.add(kineto::kGraphOps, counts.of_graphs);
   counters.add(kineto::kIdleLaunches, counts.idle);
   complete_shapes(records);
-  keep_profiler_steps(records);
+  keep_profiler_steps(records.trace);
   resolve_pointers(records);
 
   // The records and the index keep the file's correlations: synchronisation rows refer to them.

@@ -46,15 +46,6 @@ std::uint32_t fit32(std::uint64_t value) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, kNone - 1));
 }
 
-/// "ProfilerStep#12" is 12.
-std::int64_t step_number(std::string_view name) {
-  const std::size_t mark = name.find('#');
-  if (mark == std::string_view::npos) return -1;
-  std::int64_t number = -1;
-  std::from_chars(name.data() + mark + 1, name.data() + name.size(), number);
-  return std::max<std::int64_t>(number, -1);
-}
-
 SyncRow::Kind sync_kind(std::string_view text) {
   if (text == "Stream Wait Event") return SyncRow::Kind::kStreamWait;
   if (text == "Event Sync") return SyncRow::Kind::kEvent;
@@ -269,7 +260,7 @@ void KinetoRecorder::add_sync(const RawEvent& event) {
 
 void KinetoRecorder::add_marker(const RawEvent& event) {
   if (event.name == kCommunicationOperator) return add_announced(event);
-  const bool step = event.name.starts_with("ProfilerStep");
+  const bool step = is_profiler_step(event.name);
   if (event.category == KinetoCategory::kCpuOp && !step) return;
   Span span;
   if (!read_span(event, span)) return;
@@ -278,15 +269,9 @@ void KinetoRecorder::add_marker(const RawEvent& event) {
   marker.duration = span.duration;
   marker.name = intern(event.name);
   marker.thread = thread(event.pid, event.tid);
-  if (step) {
-    marker.kind = MarkerKind::kIteration;
-    marker.number = step_number(event.name);
-  } else {
-    const MarkerClass known = classify_marker(event.name);
-    marker.kind = known.kind;
-    marker.number = known.number;
-  }
-  records_.any_step |= step;
+  const MarkerClass known = classify_marker(event.name);
+  marker.kind = step ? MarkerKind::kIteration : known.kind;
+  marker.number = known.number;
   records_.trace.markers.push_back(marker);
 }
 
@@ -494,7 +479,7 @@ bool decided(const RawEvent& event) {
   if (is_skipped(event.category)) return true;
   if (event.name.empty()) return false;
   if (event.category == KinetoCategory::kOverhead) return event.name != kQueueFullEvent;
-  return event.category == KinetoCategory::kCpuOp && !event.name.starts_with("ProfilerStep") &&
+  return event.category == KinetoCategory::kCpuOp && !is_profiler_step(event.name) &&
          event.name != kCommunicationOperator;
 }
 

@@ -48,6 +48,11 @@ inline constexpr std::string_view kQueueFullEvent = "Command Buffer Full";
 /// of sends and receives, before it. Only in the first case do kernels have its arguments.
 inline constexpr std::string_view kCommunicationOperator = "record_param_comms";
 
+/// Whether the profiler itself marks an iteration by this range.
+[[nodiscard]] inline bool is_profiler_step(std::string_view name) {
+  return name.starts_with("ProfilerStep");
+}
+
 [[nodiscard]] KinetoCategory kineto_category(std::string_view text);
 
 struct RawEvent {
@@ -138,7 +143,6 @@ struct KinetoRecords {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> stream_ids;
   std::array<std::uint64_t, 16> category_counts{};  ///< number of events by KinetoCategory
   std::map<std::string, std::uint64_t, std::less<>> foreign_categories;
-  bool any_step = false;  ///< the profiler marked steps itself
   bool any_fraction = false;  ///< at least one time has digits below 1 us
 
   [[nodiscard]] std::uint64_t& count(KinetoCategory category) {
