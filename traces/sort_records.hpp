@@ -51,14 +51,14 @@ std::vector<std::uint32_t> places_by_start(std::vector<Record>& records) {
 
 /// Removes records equal to an earlier one with the same start; returns their number. `records`:
 /// sorted by start. O(n).
-template <class Record, class Start, class Same>
-std::uint64_t remove_duplicates(std::vector<Record>& records, Start start, Same same) {
+template <class Record, class Same>
+std::uint64_t remove_duplicates(std::vector<Record>& records, Same same) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     bool duplicate = false;
     // Few records share a start; the search is cut off for hostile files with all starts equal.
     for (std::size_t back = kept; back-- > 0 && kept - back <= 64;) {
-      if (start(records[back]) != start(records[i])) break;
+      if (records[back].start != records[i].start) break;
       if (same(records[back], records[i])) {
         duplicate = true;
         break;

@@ -209,9 +209,9 @@ std::vector<std::string_view> processes_of_threads(const KinetoRecords& records)
 std::string look_of_processes(const KinetoRecords& records) {
   const std::vector<std::string_view> processes = processes_of_threads(records);
   const auto each_launch = [&](const auto& visit) {
-    for (const PendingCall& entry : records.calls) {
-      if (!is_launch(entry.call.kind) || entry.call.correlation == 0) continue;
-      visit(entry.call.correlation, processes[entry.call.thread.index()]);
+    for (const PendingCall& call : records.calls) {
+      if (!is_launch(call.kind) || call.correlation == 0) continue;
+      visit(call.correlation, processes[call.thread.index()]);
     }
   };
   std::set<std::string_view> launching;

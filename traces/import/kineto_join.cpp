@@ -29,17 +29,9 @@ class Ties {
     for (const auto& [key, id] : records.thread_ids) threads_[id.index()] = place++;
   }
 
-  [[nodiscard]] bool earlier(const PendingOp& a, const PendingOp& b) const {
-    if (a.op.start != b.op.start) return a.op.start < b.op.start;
-    return key(a) < key(b);
-  }
-  [[nodiscard]] bool earlier(const PendingCall& a, const PendingCall& b) const {
-    if (a.call.start != b.call.start) return a.call.start < b.call.start;
-    return key(a) < key(b);
-  }
-  [[nodiscard]] bool earlier(const Marker& a, const Marker& b) const {
-    if (a.start != b.start) return a.start < b.start;
-    return key(a) < key(b);
+  template <class Record>
+  [[nodiscard]] bool earlier(const Record& a, const Record& b) const {
+    return a.start != b.start ? a.start < b.start : key(a) < key(b);
   }
 
  private:
@@ -47,18 +39,17 @@ class Ties {
 
   [[nodiscard]] std::tuple<std::uint64_t, std::uint32_t, std::uint64_t, std::uint64_t, Duration,
                            const std::string&, LaunchShape, std::uint64_t>
-  key(const PendingOp& entry) const {
-    const DeviceOp& op = entry.op;
-    return {op.correlation, entry.device, records_.trace.streams[op.stream.index()].system_id,
-            entry.graph_node, op.duration, name(op.name),
-            has_shape(op) ? records_.trace.shapes[op.shape] : LaunchShape{}, op.bytes};
+  key(const PendingOp& op) const {
+    const Stream& stream = records_.trace.streams[op.stream.index()];
+    return {op.correlation, stream.device, stream.system_id, op.graph_node, op.duration,
+            name(op.name), has_shape(op) ? records_.trace.shapes[op.shape] : LaunchShape{},
+            op.bytes};
   }
   [[nodiscard]] std::tuple<Duration, std::uint64_t, std::uint32_t, const std::string&,
                            std::uint64_t>
-  key(const PendingCall& entry) const {
-    const HostCall& call = entry.call;
+  key(const PendingCall& call) const {
     return {-call.duration, call.correlation, threads_[call.thread.index()], name(call.name),
-            entry.stream_pointer};
+            call.stream_pointer.value_or(0)};
   }
   [[nodiscard]] std::tuple<Duration, std::uint32_t, const std::string&> key(
       const Marker& marker) const {
@@ -144,7 +135,7 @@ void number_shapes(RankTrace& trace) {
 void sort_records(KinetoRecords& records) {
   std::uint64_t inversions = 0;
   for (std::size_t i = 1; i < records.ops.size(); ++i) {
-    inversions += records.ops[i].op.start < records.ops[i - 1].op.start ? 1 : 0;
+    inversions += records.ops[i].start < records.ops[i - 1].start ? 1 : 0;
   }
   records.trace.counters.add(kineto::kUnsorted, inversions);
   const Ties ties(records);
@@ -175,8 +166,8 @@ void number_by_use(RankTrace& trace) {
 }
 
 void shift_all(KinetoRecords& records, Duration shift) {
-  for (PendingCall& entry : records.calls) entry.call.start += shift;
-  for (PendingOp& entry : records.ops) entry.op.start += shift;
+  for (PendingCall& call : records.calls) call.start += shift;
+  for (PendingOp& op : records.ops) op.start += shift;
   for (Marker& marker : records.trace.markers) marker.start += shift;
   for (MemorySample& sample : records.trace.memory) sample.at += shift;
   for (HostStall& stall : records.trace.stalls) stall.start += shift;
@@ -188,23 +179,21 @@ void shift_all(KinetoRecords& records, Duration shift) {
 bool launches_last_long(const KinetoRecords& records) {
   constexpr std::size_t kTelling = 8;
   std::vector<Duration> durations;
-  for (const PendingCall& entry : records.calls) {
-    if (entry.call.kind == HostCallKind::kLaunchKernel) durations.push_back(entry.call.duration);
+  for (const PendingCall& call : records.calls) {
+    if (call.kind == HostCallKind::kLaunchKernel) durations.push_back(call.duration);
   }
   return durations.size() >= kTelling &&
          upper_median(std::move(durations)) >= std::chrono::milliseconds(1);
 }
 
 bool same_call(const PendingCall& a, const PendingCall& b) {
-  return a.call.correlation != 0 && a.call.correlation == b.call.correlation &&
-         a.call.start == b.call.start && a.call.duration == b.call.duration &&
-         a.call.thread == b.call.thread && a.call.name == b.call.name;
+  return a.correlation != 0 && a.correlation == b.correlation && a.start == b.start &&
+         a.duration == b.duration && a.thread == b.thread && a.name == b.name;
 }
 
 bool same_op(const PendingOp& a, const PendingOp& b) {
-  return a.op.correlation == b.op.correlation && a.op.start == b.op.start &&
-         a.op.duration == b.op.duration && a.op.stream == b.op.stream &&
-         a.op.name == b.op.name && a.op.shape == b.op.shape && a.op.bytes == b.op.bytes &&
+  return a.correlation == b.correlation && a.start == b.start && a.duration == b.duration &&
+         a.stream == b.stream && a.name == b.name && a.shape == b.shape && a.bytes == b.bytes &&
          a.graph_node == b.graph_node;
 }
 
@@ -214,24 +203,25 @@ std::uint64_t remove_duplicate_ops(KinetoRecords& records, const CallIndex& inde
   const auto may_repeat = [&](const DeviceOp& op) {
     if (records.any_fraction) return false;
     const std::uint32_t call = index.find(op.correlation, op.start, CallIndex::Want::kLaunch);
-    return call == kNone || records.calls[call].call.kind == HostCallKind::kLaunchGraph;
+    return call == kNone || records.calls[call].kind == HostCallKind::kLaunchGraph;
   };
-  return remove_duplicates(
-      records.ops, [](const PendingOp& a) { return a.op.start; },
-      [&](const PendingOp& a, const PendingOp& b) { return same_op(a, b) && !may_repeat(b.op); });
+  return remove_duplicates(records.ops, [&](const PendingOp& a, const PendingOp& b) {
+    return same_op(a, b) && !may_repeat(b);
+  });
 }
 
 /// AMD calls name a stream by its handle; operations that they launched tell which it is.
 void resolve_pointers(KinetoRecords& records) {
   std::map<std::uint64_t, std::uint32_t> streams;
-  for (const PendingOp& entry : records.ops) {
-    if (entry.op.launch == kNone) continue;
-    const PendingCall& call = records.calls[entry.op.launch];
-    if (call.has_pointer) streams.try_emplace(call.stream_pointer, entry.op.stream.value);
+  for (const PendingOp& op : records.ops) {
+    if (op.launch == kNone) continue;
+    const PendingCall& call = records.calls[op.launch];
+    if (call.stream_pointer) streams.try_emplace(*call.stream_pointer, op.stream.value);
   }
-  for (PendingCall& entry : records.calls) {
-    const auto found = streams.find(entry.stream_pointer);
-    if (entry.has_pointer && found != streams.end()) entry.call.stream = found->second;
+  for (PendingCall& call : records.calls) {
+    if (!call.stream_pointer) continue;
+    const auto found = streams.find(*call.stream_pointer);
+    if (found != streams.end()) call.stream = found->second;
   }
 }
 
@@ -241,12 +231,6 @@ void describe_device(const KinetoMetadata& metadata, RankTrace& rank) {
   if (found == metadata.devices.end()) rank.counters.add(kineto::kDeviceGuessed);
   rank.device = found == metadata.devices.end() ? metadata.devices.begin()->second
                                                 : found->second;
-}
-
-void set_stream_devices(const KinetoRecords& records, RankTrace& trace) {
-  for (std::size_t i = 0; i < trace.streams.size(); ++i) {
-    trace.streams[i].device = records.stream_devices[i];
-  }
 }
 
 void name_threads(const KinetoRecords& records, RankTrace& trace) {
@@ -279,10 +263,8 @@ void place_stalls(RankTrace& trace) {
   std::ranges::sort(trace.stalls, {}, [](const HostStall& stall) {
     return std::pair(stall.start, stall.duration);
   });
-  const std::uint64_t duplicates = remove_duplicates(
-      trace.stalls, [](const HostStall& stall) { return stall.start; },
-      [](const HostStall& a, const HostStall& b) { return a.duration == b.duration; });
-  trace.counters.add(kineto::kDuplicates, duplicates);
+  const auto same = [](const HostStall& a, const HostStall& b) { return a.duration == b.duration; };
+  trace.counters.add(kineto::kDuplicates, remove_duplicates(trace.stalls, same));
   // By thread, its launch that ends last so far.
   std::vector<const HostCall*> latest(trace.threads.size());
   auto call = trace.host_calls.begin();
@@ -307,8 +289,7 @@ void place_stalls(RankTrace& trace) {
 
 /// Moves the calls into the trace. Memory is given back at once: here an import has its peak.
 void move_calls(KinetoRecords& records, RankTrace& trace) {
-  trace.host_calls.reserve(records.calls.size());
-  for (const PendingCall& entry : records.calls) trace.host_calls.push_back(entry.call);
+  trace.host_calls.assign(records.calls.begin(), records.calls.end());
   records.calls = std::vector<PendingCall>();  // {} would keep the memory
 }
 
@@ -316,8 +297,7 @@ void move_calls(KinetoRecords& records, RankTrace& trace) {
 std::vector<PendingCollective> move_ops(KinetoRecords& records, RankTrace& trace) {
   std::vector<PendingCollective> collectives;
   trace.device_ops.reserve(records.ops.size());
-  for (const PendingOp& entry : records.ops) {
-    DeviceOp op = entry.op;
+  for (DeviceOp op : records.ops) {
     if (op.launch != kNone) op.correlation = trace.host_calls[op.launch].correlation;
     if (op.collective != kNone) {
       collectives.push_back(std::move(records.collectives[op.collective]));
@@ -352,14 +332,13 @@ bool counts_work_items(std::string_view call) {
 /// the kernel.
 void complete_shapes(KinetoRecords& records) {
   RankTrace& trace = records.trace;
-  for (PendingOp& entry : records.ops) {
-    DeviceOp& op = entry.op;
+  for (DeviceOp& op : records.ops) {
     if (!has_shape(op)) continue;
     const PendingCall* launch = op.launch == kNone ? nullptr : &records.calls[op.launch];
     if (!has_known_shape(trace, op) && launch && launch->shape) op.shape = *launch->shape;
     if (!has_known_shape(trace, op)) {
       trace.counters.add(kineto::kBadShape);
-    } else if (launch && counts_work_items(trace.names[launch->call.name])) {
+    } else if (launch && counts_work_items(trace.names[launch->name])) {
       LaunchShape shape = trace.shapes[op.shape];
       for (std::size_t i = 0; i < 3; ++i) shape.grid[i] = divide_up(shape.grid[i], shape.block[i]);
       op.shape = trace.shapes.intern(shape);
@@ -376,14 +355,11 @@ std::vector<RankTrace> join_records(KinetoRecords records, const KinetoMetadata&
   count_skipped(records);
   counters.add(kineto::kMicroseconds, records.any_fraction ? 0 : 1);
   counters.add(kineto::kUnitDoubtful, !records.any_fraction && launches_last_long(records) ? 1 : 0);
-  std::uint64_t duplicates = remove_duplicates(
-      records.calls, [](const PendingCall& a) { return a.call.start; }, same_call);
-  const CallIndex index(records.calls, &PendingCall::call);
-  duplicates += remove_duplicate_ops(records, index);
-  counters.add(kineto::kDuplicates, duplicates);
+  counters.add(kineto::kDuplicates, remove_duplicates(records.calls, same_call));
+  const CallIndex index(records.calls);
+  counters.add(kineto::kDuplicates, remove_duplicate_ops(records, index));
 
-  const LaunchCounts counts =
-      link_launches(index, records.ops, records.calls, &PendingOp::op, &PendingCall::call);
+  const LaunchCounts counts = link_launches(index, records.ops, records.calls);
   counters.add(kineto::kOrphanOps, counts.orphans);
   counters.add(kineto::kEarlyOps, counts.early);
   counters.add(kineto::kGraphOps, counts.of_graphs);
@@ -394,7 +370,6 @@ std::vector<RankTrace> join_records(KinetoRecords records, const KinetoMetadata&
 
   // The records and the index keep the file's correlations: synchronisation rows refer to them.
   RankTrace trace = std::move(records.trace);
-  set_stream_devices(records, trace);
   move_calls(records, trace);
   trace.counters.add(kineto::kRenumbered, index.renumber(trace.host_calls));
   std::vector<PendingCollective> collectives = move_ops(records, trace);

@@ -177,15 +177,14 @@ void KinetoRecorder::add_device_op(const RawEvent& event) {
   const DeviceOpArgs args = device_op_args(event);
   const auto system_stream = stream_of(event, args);
   if (!system_stream) return counters.add(kineto::kNoStream);
-  PendingOp pending;
-  pending.device = fit32(args.device.value_or(number_in(event.pid.text)));
-  pending.graph_node = args.graph_node;
-  DeviceOp& op = pending.op;
+  PendingOp op;
+  op.graph_node = args.graph_node;
   op.start = span.start;
   op.duration = span.duration;
   op.correlation = args.correlation;
   op.name = intern(event.name);
-  op.stream = stream(pending.device, *system_stream, args.priority);
+  op.stream = stream(fit32(args.device.value_or(number_in(event.pid.text))), *system_stream,
+                     args.priority);
   op.kind = op_kind(event.category);
   op.bytes = args.bytes;
   if (op.kind == DeviceOpKind::kCopy) {
@@ -199,7 +198,7 @@ void KinetoRecorder::add_device_op(const RawEvent& event) {
       records_.collectives.push_back(make_collective(args, event.name, records_.trace));
     }
   }
-  records_.ops.push_back(pending);
+  records_.ops.push_back(op);
 }
 
 template <class Take>
@@ -220,8 +219,7 @@ DeviceOpArgs KinetoRecorder::device_op_args(const RawEvent& event) {
 void KinetoRecorder::add_host_call(const RawEvent& event) {
   Span span;
   if (!read_span(event, span)) return;
-  PendingCall pending;
-  HostCall& call = pending.call;
+  PendingCall call;
   call.start = span.start;
   call.duration = span.duration;
   call.name = intern(event.name);
@@ -231,14 +229,12 @@ void KinetoRecorder::add_host_call(const RawEvent& event) {
   ShapeFields shape;
   each_argument(event, [&](std::string_view key, const JsonValue& value) {
     if (!id.take(key, value) && !shape.take(key, value) && key == "stream") {
-      const auto pointer = to_unsigned(value);
-      pending.has_pointer = pointer.has_value();
-      pending.stream_pointer = pointer.value_or(0);
+      call.stream_pointer = to_unsigned(value);
     }
   });
   call.correlation = id.value();
-  if (const auto launch = shape.shape()) pending.shape = records_.trace.shapes.intern(*launch);
-  records_.calls.push_back(pending);
+  if (const auto launch = shape.shape()) call.shape = records_.trace.shapes.intern(*launch);
+  records_.calls.push_back(call);
 }
 
 void KinetoRecorder::add_sync(const RawEvent& event) {
@@ -376,10 +372,7 @@ StreamId KinetoRecorder::stream(std::uint32_t device, std::uint64_t system_id,
   std::vector<Stream>& streams = records_.trace.streams;
   const auto fresh = static_cast<std::uint32_t>(streams.size());
   const auto [place, is_new] = records_.stream_ids.try_emplace({device, system_id}, fresh);
-  if (is_new) {
-    streams.push_back({system_id, priority});
-    records_.stream_devices.push_back(device);
-  }
+  if (is_new) streams.push_back({system_id, priority, device});
   // Rows of one stream agree on its priority, or lack it (0): the most urgent counts.
   std::int32_t& known = streams[place->second].priority;
   if (priority != 0) known = known == 0 ? priority : std::min(known, priority);

@@ -79,16 +79,14 @@ struct EventRead {
 /// Reads the event that starts at `text[0]`.
 [[nodiscard]] EventRead read_event(std::string_view text, StringRule rule, RawEvent& event);
 
-struct PendingCall {
-  HostCall call;
-  std::uint64_t stream_pointer = 0;  ///< AMD writes hipStream_t; meaningful with has_pointer
-  bool has_pointer = false;
+// Records with what is needed of them until they are joined.
+
+struct PendingCall : HostCall {
+  std::optional<std::uint64_t> stream_pointer;  ///< AMD writes hipStream_t
   std::optional<ShapeId> shape;  ///< AMD writes a launch's; its kernel may have none
 };
 
-struct PendingOp {
-  DeviceOp op;
-  std::uint32_t device = 0;
+struct PendingOp : DeviceOp {
   std::uint64_t graph_node = 0;
 };
 
@@ -137,7 +135,6 @@ struct KinetoRecords {
   std::vector<PendingCollective> collectives;
   std::vector<AnnouncedTransfer> announced;  ///< by operators
   std::vector<SyncRow> syncs;
-  std::vector<std::uint32_t> stream_devices;                   ///< device of each stream
   std::map<std::string, std::string, std::less<>> thread_names;  ///< by thread key
   std::map<std::string, ThreadId, std::less<>> thread_ids;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> stream_ids;

@@ -94,14 +94,11 @@ std::uint64_t drop_duplicates(RankTrace& trace) {
   for (const HostCall& call : trace.host_calls) {
     if (call.kind == HostCallKind::kLaunchGraph) of_graphs.insert(call.correlation);
   }
-  const auto start = [](const DeviceOp& op) { return op.start; };
-  sort_stably(trace.device_ops, [&start](const DeviceOp& a, const DeviceOp& b) {
-    return start(a) < start(b);
+  sort_stably(trace.device_ops,
+              [](const DeviceOp& a, const DeviceOp& b) { return a.start < b.start; });
+  return remove_duplicates(trace.device_ops, [&of_graphs](const DeviceOp& a, const DeviceOp& b) {
+    return same_row(a, b) && !of_graphs.contains(b.correlation);
   });
-  return remove_duplicates(trace.device_ops, start,
-                           [&of_graphs](const DeviceOp& a, const DeviceOp& b) {
-                             return same_row(a, b) && !of_graphs.contains(b.correlation);
-                           });
 }
 
 /// The number of the rank's process, from 1 on; 0: it has no other GPU.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -13,13 +12,15 @@ namespace bubblesim::traces {
 
 class CallIndex {
  public:
-  /// `call_of` maps a record to its call. `records` are sorted by the start of their calls; calls
-  /// without correlation are left out.
-  template <class Records, class CallOf = std::identity>
-  explicit CallIndex(const Records& records, CallOf call_of = {}) {
-    entries_.reserve(records.size());
-    std::uint32_t place = 0;
-    for (const auto& record : records) add(std::invoke(call_of, record), place++);
+  /// `calls` are HostCalls, sorted by start; those without correlation are left out.
+  template <class Calls>
+  explicit CallIndex(const Calls& calls) {
+    entries_.reserve(calls.size());
+    for (std::uint32_t i = 0; i < calls.size(); ++i) {
+      const HostCall& call = calls[i];
+      if (call.correlation == 0) continue;
+      entries_.push_back({call.correlation, call.start, i, call.kind});
+    }
     order();
   }
 
@@ -39,10 +40,6 @@ class CallIndex {
     std::uint32_t call;
     HostCallKind kind;
   };
-  void add(const HostCall& call, std::uint32_t place) {
-    if (call.correlation == 0) return;
-    entries_.push_back({call.correlation, call.start, place, call.kind});
-  }
   void order();
 
   std::vector<Entry> entries_;  ///< by correlation, then by call
@@ -55,29 +52,25 @@ struct LaunchCounts {
   std::uint64_t idle = 0;       ///< launches without operations
 };
 
-/// Sets `launch` of every operation. `calls` are those of the index. `op_of` maps an element of
-/// `ops` to its operation, `call_of` an element of `calls` to its call.
-template <class Ops, class Calls, class OpOf = std::identity, class CallOf = std::identity>
-LaunchCounts link_launches(const CallIndex& index, Ops& ops, const Calls& calls, OpOf op_of = {},
-                           CallOf call_of = {}) {
+/// Sets `launch` of every operation. `calls` are those of the index.
+template <class Ops, class Calls>
+LaunchCounts link_launches(const CallIndex& index, Ops& ops, const Calls& calls) {
   LaunchCounts counts;
   std::vector<std::uint32_t> uses(calls.size(), 0);
-  for (auto& entry : ops) {
-    DeviceOp& op = std::invoke(op_of, entry);
+  for (DeviceOp& op : ops) {
     op.launch = index.find(op.correlation, op.start, CallIndex::Want::kLaunch);
     if (op.launch == kNone) {
       ++counts.orphans;
       continue;
     }
     ++uses[op.launch];
-    if (op.start < std::invoke(call_of, calls[op.launch]).start) ++counts.early;
+    if (op.start < calls[op.launch].start) ++counts.early;
   }
-  for (const auto& entry : ops) {
-    const DeviceOp& op = std::invoke(op_of, entry);
+  for (const DeviceOp& op : ops) {
     if (op.launch != kNone && uses[op.launch] > 1) ++counts.of_graphs;
   }
   for (std::size_t i = 0; i < uses.size(); ++i) {
-    if (uses[i] == 0 && is_launch(std::invoke(call_of, calls[i]).kind)) ++counts.idle;
+    if (uses[i] == 0 && is_launch(calls[i].kind)) ++counts.idle;
   }
   return counts;
 }
