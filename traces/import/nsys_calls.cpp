@@ -1,6 +1,5 @@
 // Calls of an export and what they waited for.
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <string>
 #include <unordered_map>
@@ -24,7 +23,7 @@ enum SyncColumn : std::size_t {
   kSyncStart, kSyncDevice, kSyncContext, kSyncStream, kSyncCorrelation, kSyncPid, kSyncEvent,
   kSyncEventSync
 };
-constexpr std::array<std::string_view, 8> kSyncColumns{
+const Columns kSyncColumns{
     "start", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "eventId",
     "eventSyncId"};
 
@@ -54,15 +53,13 @@ std::optional<std::uint32_t> device_of(RankSet& set, const Rows& rows) {
 
 void read_sync_table(NsysSession& session, RankSet& set, std::string_view table,
                      HostCallKind kind) {
-  Rows rows(session.database, table, kSyncColumns);
   std::uint64_t read = 0;
-  while (rows.next()) {
-    session.tick();
+  session.each_row(table, kSyncColumns, [&](const Rows& rows) {
     const std::uint64_t correlation = correlation_of(rows.integer(kSyncCorrelation));
     const std::optional<std::uint32_t> device = device_of(set, rows);
-    if (correlation == 0 || !device) continue;
+    if (correlation == 0 || !device) return;
     NsysRankBuilder* rank = set.of_device(rows.integer(kSyncPid), *device);
-    if (rank == nullptr) continue;
+    if (rank == nullptr) return;
     SyncRecord record;
     record.correlation = correlation;
     record.kind = kind;
@@ -79,9 +76,8 @@ void read_sync_table(NsysSession& session, RankSet& set, std::string_view table,
     }
     rank->trace.syncs.push_back(record);
     ++read;
-  }
+  });
   session.count(kSyncRows, read);
-  session.finish(rows);
 }
 
 // ---- Calls
@@ -89,7 +85,7 @@ void read_sync_table(NsysSession& session, RankSet& set, std::string_view table,
 enum CallColumn : std::size_t {
   kCallStart, kCallEnd, kCallTid, kCallCorrelation, kCallName, kCallResult
 };
-constexpr std::array<std::string_view, 6> kCallColumns{
+const Columns kCallColumns{
     "start", "end", "globalTid", "correlationId", "nameId", "returnValue"};
 
 /// A call of a process with several GPUs.
@@ -145,21 +141,15 @@ class CallReader {
       : session_(session), set_(set), pending_(set.processes().size()) {}
 
   void read(std::string_view table) {
-    Rows rows(session_.database, table, kCallColumns);
-    while (rows.next()) {
-      session_.tick();
+    session_.each_row(table, kCallColumns, [&](const Rows& rows) {
       const auto span = session_.span(rows.integer(kCallStart), rows.integer(kCallEnd));
       const auto tid = rows.integer(kCallTid);
-      if (!span) {
-        session_.count(kBadRows);
-        continue;
-      }
+      if (!span) return session_.count(kBadRows);
       failed_ += rows.integer(kCallResult).value_or(0) != 0 ? 1 : 0;
       add({*span, correlation_of(rows.integer(kCallCorrelation)), rows.integer(kCallName),
            thread_of(tid.value_or(0)), kNone},
           set_.process(tid));
-    }
-    session_.finish(rows);
+    });
   }
 
   void finish() {
@@ -241,7 +231,7 @@ namespace {
 // ---- Stalls
 
 enum StallColumn : std::size_t { kStallStart, kStallEnd, kStallTid, kStallName, kStallType };
-constexpr std::array<std::string_view, 5> kStallColumns{"start", "end", "globalTid", "nameId",
+const Columns kStallColumns{"start", "end", "globalTid", "nameId",
                                                         "overheadType"};
 
 bool mentions(std::string_view text, std::string_view part) {
@@ -265,8 +255,7 @@ StallKind kind_of_stall(std::string_view name) {
 class StallKinds {
  public:
   explicit StallKinds(NsysSession& session) : session_(session) {
-    static constexpr std::array<std::string_view, 3> kColumns{"id", "name", "label"};
-    Rows rows(session.database, "ENUM_CUPTI_OVERHEAD_TYPE", kColumns);
+    Rows rows(session.database, "ENUM_CUPTI_OVERHEAD_TYPE", {"id", "name", "label"});
     while (rows.next()) {
       const auto id = rows.integer(0);
       if (!id) continue;
@@ -301,7 +290,7 @@ class StallKinds {
 enum MemoryColumn : std::size_t {
   kMemStart, kMemPid, kMemDevice, kMemBytes, kMemKind, kMemOperation
 };
-constexpr std::array<std::string_view, 6> kMemoryColumns{
+const Columns kMemoryColumns{
     "start", "globalPid", "deviceId", "bytes", "memKind", "memoryOperationType"};
 
 /// ENUM_CUDA_MEM_KIND: device memory, also of variables.
@@ -330,13 +319,11 @@ std::vector<MemorySample> totals(std::vector<Change>& changes) {
 void read_stalls(NsysSession& session, RankSet& set) {
   StallKinds kinds(session);
   for (const std::string_view table : {"CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD"}) {
-    Rows rows(session.database, table, kStallColumns);
-    while (rows.next()) {
-      session.tick();
+    session.each_row(table, kStallColumns, [&](const Rows& rows) {
       const auto span = session.span(rows.integer(kStallStart), rows.integer(kStallEnd));
       const auto tid = rows.integer(kStallTid);
       Process* owner = span && tid ? set.process(tid) : nullptr;
-      if (owner == nullptr) continue;
+      if (owner == nullptr) return;
       // Only threads with calls can have one held; elsewhere it is the profiler's own business.
       for (const std::uint32_t rank : set.ranks_with_threads(*owner)) {
         const auto thread = set.ranks[rank].known_thread(thread_of(*tid));
@@ -345,16 +332,14 @@ void read_stalls(NsysSession& session, RankSet& set) {
                                                 kinds.kind(rows)});
         break;
       }
-    }
-    session.finish(rows);
+    });
   }
 }
 
 void read_memory(NsysSession& session, RankSet& set) {
   std::vector<std::vector<Change>> changes(set.ranks.size());
-  Rows rows(session.database, "CUDA_GPU_MEMORY_USAGE_EVENTS", kMemoryColumns);
   std::uint64_t skipped = 0;
-  while (rows.next()) {
+  session.each_row("CUDA_GPU_MEMORY_USAGE_EVENTS", kMemoryColumns, [&](const Rows& rows) {
     const auto span = session.span(rows.integer(kMemStart), rows.integer(kMemStart));
     const std::int64_t device = rows.integer(kMemDevice).value_or(-1);
     const std::int64_t bytes = rows.integer(kMemBytes).value_or(-1);
@@ -365,14 +350,13 @@ void read_memory(NsysSession& session, RankSet& set) {
                : nullptr;
     if (rank == nullptr || rank->device != static_cast<std::uint32_t>(device)) {
       ++skipped;
-      continue;
+      return;
     }
     const bool frees = rows.integer(kMemOperation) == 1;
     changes[static_cast<std::size_t>(rank - set.ranks.data())].push_back(
         {span->start, frees ? -bytes : bytes});
-  }
+  });
   session.count(kMemoryRows, skipped);
-  session.finish(rows);
   for (std::size_t i = 0; i < changes.size(); ++i) {
     set.ranks[i].trace.memory = totals(changes[i]);
   }

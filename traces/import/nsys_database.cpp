@@ -261,25 +261,25 @@ std::uint64_t Database::estimated_rows(std::string_view table) const {
       rows, 0, static_cast<std::int64_t>(state_->size / 8)));
 }
 
-Rows::Rows(const Database& database, std::string_view table,
-           std::span<const std::string_view> columns)
+Rows::Rows(const Database& database, std::string_view table, Columns columns)
     : Rows(database, std::string(table), columns, {}) {}
 
 Rows Rows::by_key(const Database& database, std::string_view table, std::string_view key,
-                  std::span<const std::string_view> columns) {
+                  Columns columns) {
   return {database, std::string(table), columns, key};
 }
 
-Rows::Rows(const Database& database, const std::string& table,
-           std::span<const std::string_view> columns, std::string_view key)
-    : state_(database.state_.get()), present_(columns.size(), false) {
+Rows::Rows(const Database& database, const std::string& table, Columns columns,
+           std::string_view key)
+    : state_(database.state_.get()) {
   if (!database.has_table(table)) return;
   const std::vector<std::string> stored = database.columns(table);
   std::string sql = "SELECT ";
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    present_[i] = std::ranges::any_of(
-        stored, [&](const std::string& name) { return alike(name, columns[i]); });
-    sql += (i == 0 ? "" : ", ") + (present_[i] ? sql_name(columns[i]) : std::string("NULL"));
+  for (const std::string_view column : columns) {
+    if (!present_.empty()) sql += ", ";
+    present_.push_back(std::ranges::any_of(
+        stored, [&](const std::string& name) { return alike(name, column); }));
+    sql += present_.back() ? sql_name(column) : std::string("NULL");
   }
   sql += " FROM " + sql_name(table);
   if (!key.empty()) sql += " WHERE " + sql_name(key) + "=?1";

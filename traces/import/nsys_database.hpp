@@ -8,9 +8,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +24,9 @@ namespace bubblesim::traces::nsys {
 
 /// The first bytes of every SQLite database file.
 inline constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
+
+/// Names of columns.
+using Columns = std::initializer_list<std::string_view>;
 
 class Database {
  public:
@@ -66,11 +69,10 @@ class Database {
 /// absent values; a missing table has no rows. The database must outlive this object.
 class Rows {
  public:
-  Rows(const Database& database, std::string_view table,
-       std::span<const std::string_view> columns);
+  Rows(const Database& database, std::string_view table, Columns columns);
   /// Reads single rows, found by the value of the table's key.
   static Rows by_key(const Database& database, std::string_view table, std::string_view key,
-                     std::span<const std::string_view> columns);
+                     Columns columns);
   Rows(Rows&&) noexcept;
   ~Rows();
 
@@ -89,8 +91,7 @@ class Rows {
   [[nodiscard]] std::optional<std::string_view> bytes(std::size_t column) const;
 
  private:
-  Rows(const Database& database, const std::string& table,
-       std::span<const std::string_view> columns, std::string_view key);
+  Rows(const Database& database, const std::string& table, Columns columns, std::string_view key);
   void prepare(const std::string& sql);
   void fail_with(std::string fault);
 

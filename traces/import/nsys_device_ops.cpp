@@ -21,21 +21,21 @@ enum KernelColumn : std::size_t {
   kDemangled = kOwn, kShort, kMangled, kRegisters, kGridX, kGridY, kGridZ, kBlockX, kBlockY,
   kBlockZ, kStatic, kDynamic
 };
-constexpr std::array<std::string_view, 19> kKernelColumns{
+const Columns kKernelColumns{
     BUBBLESIM_NSYS_COMMON, "demangledName", "shortName", "mangledName", "registersPerThread",
     "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
     "dynamicSharedMemory"};
 
 enum CopyColumn : std::size_t { kCopyBytes = kOwn, kCopyKind, kSourceKind, kTargetKind };
-constexpr std::array<std::string_view, 11> kCopyColumns{
+const Columns kCopyColumns{
     BUBBLESIM_NSYS_COMMON, "bytes", "copyKind", "srcKind", "dstKind"};
 
 enum MemsetColumn : std::size_t { kSetBytes = kOwn, kSetKind };
-constexpr std::array<std::string_view, 9> kMemsetColumns{BUBBLESIM_NSYS_COMMON, "bytes",
+const Columns kMemsetColumns{BUBBLESIM_NSYS_COMMON, "bytes",
                                                          "memKind"};
 
 enum GraphColumn : std::size_t { kGraph = kOwn };
-constexpr std::array<std::string_view, 8> kGraphColumns{BUBBLESIM_NSYS_COMMON, "graphId"};
+const Columns kGraphColumns{BUBBLESIM_NSYS_COMMON, "graphId"};
 #undef BUBBLESIM_NSYS_COMMON
 
 /// ENUM_CUDA_MEMCPY_OPER: "HtoD" and so on as PyTorch's profiler names them.
@@ -121,16 +121,12 @@ void add(RankSet& set, NsysRankBuilder& rank, const DeviceOp& op) {
 
 template <class Fill>
 void read_table(NsysSession& session, RankSet& set, std::string_view table,
-                std::span<const std::string_view> columns, Fill fill) {
-  Rows rows(session.database, table, columns);
-  while (rows.next()) {
-    session.tick();
+                Columns columns, Fill fill) {
+  session.each_row(table, columns, [&](const Rows& rows) {
     NsysRankBuilder* rank = nullptr;
     auto op = common(session, set, rows, rank);
-    if (!op) continue;
-    if (fill(rows, *rank, *op)) add(set, *rank, *op);
-  }
-  session.finish(rows);
+    if (op && fill(rows, *rank, *op)) add(set, *rank, *op);
+  });
 }
 
 LaunchShape shape_of(NsysSession& session, const Rows& rows) {

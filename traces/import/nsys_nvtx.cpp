@@ -57,19 +57,16 @@ struct Entry {
 }  // namespace
 
 PayloadSchemas::PayloadSchemas(NsysSession& session) {
-  static constexpr std::array<std::string_view, 6> kColumns{"domainId", "schemaId", "idx", "type",
-                                                            "name", "offset"};
-  Rows rows(session.database, "NVTX_PAYLOAD_SCHEMA_ENTRIES", kColumns);
   std::map<Key, std::vector<Entry>> found;
-  std::size_t entries = 0;
-  while (rows.next() && ++entries <= kMaxEntries) {
+  const auto read = [&found](const Rows& rows) {
     const auto schema = rows.integer(1);
-    if (!schema) continue;
+    if (!schema) return;
     found[{*schema, rows.integer(0).value_or(0)}].push_back(
         {rows.integer(2).value_or(0), rows.integer(3).value_or(0), rows.integer(5),
          field_named(rows.text(4).value_or(""))});
-  }
-  session.finish(rows);
+  };
+  session.each_row("NVTX_PAYLOAD_SCHEMA_ENTRIES",
+                   {"domainId", "schemaId", "idx", "type", "name", "offset"}, read, kMaxEntries);
   for (auto& [key, list] : found) {
     std::ranges::stable_sort(list, {}, &Entry::index);
     std::size_t next = 0;
@@ -137,7 +134,7 @@ namespace {
 enum NvtxColumn : std::size_t {
   kRangeStart, kRangeEnd, kType, kText, kTextId, kTid, kDomain, kJson, kJsonId, kBinary
 };
-constexpr std::array<std::string_view, 10> kNvtxColumns{
+const Columns kNvtxColumns{
     "start", "end", "eventType", "text", "textId", "globalTid", "domainId", "jsonText",
     "jsonTextId", "binaryData"};
 
@@ -173,12 +170,7 @@ class NvtxReader {
       : session_(session), set_(set), schemas_(session) {}
 
   void read() {
-    Rows rows(session_.database, "NVTX_EVENTS", kNvtxColumns);
-    while (rows.next()) {
-      session_.tick();
-      read_row(rows);
-    }
-    session_.finish(rows);
+    session_.each_row("NVTX_EVENTS", kNvtxColumns, [this](const Rows& rows) { read_row(rows); });
     session_.count(kOpenRanges, open_);
     session_.count(kOtherNvtx, others_);
     session_.count(kBadPayload, unreadable_);

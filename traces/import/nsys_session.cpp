@@ -10,7 +10,6 @@ namespace bubblesim::traces::nsys {
 namespace {
 
 constexpr std::string_view kStringIds = "StringIds";
-constexpr std::array<std::string_view, 1> kValue{"value"};
 
 /// The tables that take the time.
 constexpr std::array<std::string_view, 8> kLargeTables{
@@ -22,9 +21,8 @@ constexpr std::array<std::string_view, 8> kLargeTables{
 /// Whether the export's times are, as `nsys export --ts-normalize=true` writes them, by the first
 /// of them: no session lasts kMaxTime.
 bool counts_from_1970(const Database& database) {
-  static constexpr std::array<std::string_view, 1> kColumns{"start"};
   for (const std::string_view table : kLargeTables) {
-    Rows rows(database, table, kColumns);
+    Rows rows(database, table, {"start"});
     const auto start = rows.next() ? rows.integer(0) : std::nullopt;
     if (start) return *start > kMaxTime;
   }
@@ -35,11 +33,10 @@ bool counts_from_1970(const Database& database) {
 
 Strings::Strings(const Database& database)
     : keyed_(database.is_row_key(kStringIds, "id")),
-      lookup_(keyed_ ? Rows::by_key(database, kStringIds, "id", kValue)
-                     : Rows(database, "", kValue)) {
+      lookup_(keyed_ ? Rows::by_key(database, kStringIds, "id", {"value"})
+                     : Rows(database, "", {"value"})) {
   if (keyed_) return;
-  static constexpr std::array<std::string_view, 2> kBoth{"id", "value"};
-  Rows rows(database, kStringIds, kBoth);
+  Rows rows(database, kStringIds, {"id", "value"});
   while (rows.next()) {
     const auto id = rows.integer(0);
     const auto text = rows.text(1);
@@ -66,8 +63,7 @@ NsysSession::NsysSession(const Database& opened, const ProgressCallback& progres
 }
 
 void NsysSession::read_base() {
-  static constexpr std::array<std::string_view, 1> kColumns{"utcEpochNs"};
-  Rows rows(database, "TARGET_INFO_SESSION_START_TIME", kColumns);
+  Rows rows(database, "TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
   if (rows.next()) {
     const auto base = rows.integer(0);
     if (base && *base > 0 && *base <= 4 * (kMaxTime - 1)) base_ns_ = *base;
@@ -78,19 +74,13 @@ void NsysSession::read_base() {
 }
 
 void NsysSession::read_product() {
-  static constexpr std::array<std::string_view, 2> kColumns{"name", "value"};
   std::string version;
   std::string schema;
-  Rows rows(database, "META_DATA_EXPORT", kColumns);
-  while (rows.next()) {
-    const auto name = rows.text(0);
-    if (!name) continue;
-    const bool is_version = *name == "EXPORT_PRODUCT_VERSION";
-    const bool is_schema = *name == "EXPORT_SCHEMA_VERSION";
-    if (is_version) version = clean(rows.text(1).value_or("").substr(0, 64));
-    if (is_schema) schema = clean(rows.text(1).value_or("").substr(0, 64));
-  }
-  finish(rows);
+  each_row("META_DATA_EXPORT", {"name", "value"}, [&](const Rows& rows) {
+    const bool is_version = rows.text(0) == "EXPORT_PRODUCT_VERSION";
+    if (!is_version && rows.text(0) != "EXPORT_SCHEMA_VERSION") return;
+    (is_version ? version : schema) = clean(rows.text(1).value_or("").substr(0, 64));
+  });
   product = "Nsight Systems";
   if (!version.empty()) product += " " + version;
   if (!schema.empty()) product += ", schema " + schema;
@@ -122,10 +112,6 @@ std::string NsysSession::name(std::optional<std::int64_t> id) {
   return "unnamed";
 }
 
-void NsysSession::finish(const Rows& rows) {
-  if (rows.damaged()) count(kTableDamaged);
-}
-
 void NsysSession::report() {
   if (!progress_) return;
   const std::uint64_t size = database.size();
@@ -146,8 +132,7 @@ using Survey = std::map<std::pair<std::int64_t, std::uint32_t>, Counts>;
 
 void count_table(NsysSession& session, std::string_view table, std::uint64_t Counts::*what,
                  Survey& found) {
-  static constexpr std::array<std::string_view, 2> kColumns{"globalPid", "deviceId"};
-  Rows rows(session.database, table, kColumns);
+  Rows rows(session.database, table, {"globalPid", "deviceId"});
   std::uint64_t nameless = 0;
   while (rows.next() && found.size() <= 2 * kMaxRanks) {
     const auto pid = rows.integer(0);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/base/counters.hpp"
@@ -165,11 +166,17 @@ class NsysSession {
   void count(const CounterSpec& spec, std::uint64_t n = 1) {
     counters.add(spec, n);
   }
-  /// To be called after the last row of every table; counts a table whose end is damaged.
-  void finish(const Rows& rows);
-  /// To be called for every row read; reports progress now and then.
-  void tick() {
-    if (++rows_ % 65536 == 0) report();
+  /// Calls visit(rows) for the first `limit` rows of a table, and reports progress now and then;
+  /// counts a table that is damaged.
+  template <class Visit>
+  void each_row(std::string_view table, Columns columns, Visit visit,
+                std::uint64_t limit = UINT64_MAX) {
+    Rows rows(database, table, columns);
+    for (; limit > 0 && rows.next(); --limit) {
+      if (++rows_ % 65536 == 0) report();
+      visit(std::as_const(rows));
+    }
+    if (rows.damaged()) count(kTableDamaged);
   }
 
  private:

@@ -28,11 +28,8 @@ std::uint32_t small(std::optional<std::int64_t> value) {
 }
 
 std::vector<Gpu> read_gpus(NsysSession& session) {
-  static constexpr std::array<std::string_view, 7> kColumns{
-      "id", "name", "smCount", "computeMajor", "computeMinor", "totalMemory", "cuDevice"};
-  Rows rows(session.database, "TARGET_INFO_GPU", kColumns);
   std::vector<Gpu> gpus;
-  while (rows.next() && gpus.size() < kMaxRanks) {
+  const auto read = [&](const Rows& rows) {
     Gpu gpu;
     gpu.id = rows.integer(0).value_or(static_cast<std::int64_t>(gpus.size()));
     gpu.cuda_device = rows.integer(6);
@@ -43,22 +40,22 @@ std::vector<Gpu> read_gpus(NsysSession& session) {
     gpu.info.memory_bytes =
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, rows.integer(5).value_or(0)));
     gpus.push_back(std::move(gpu));
-  }
-  session.finish(rows);
+  };
+  session.each_row(
+      "TARGET_INFO_GPU",
+      {"id", "name", "smCount", "computeMajor", "computeMinor", "totalMemory", "cuDevice"}, read,
+      kMaxRanks);
   return gpus;
 }
 
 /// Which GPU a process calls which number, where the export says.
 std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> read_numbering(NsysSession& session) {
-  static constexpr std::array<std::string_view, 3> kColumns{"pid", "cudaId", "gpuId"};
-  Rows rows(session.database, "TARGET_INFO_CUDA_DEVICE", kColumns);
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> numbering;
-  while (rows.next()) {
+  session.each_row("TARGET_INFO_CUDA_DEVICE", {"pid", "cudaId", "gpuId"}, [&](const Rows& rows) {
     const auto device = rows.integer(1);
     const auto gpu = rows.integer(2);
     if (device && gpu) numbering.try_emplace({rows.integer(0).value_or(0), *device}, *gpu);
-  }
-  session.finish(rows);
+  });
   return numbering;
 }
 
@@ -67,20 +64,18 @@ std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> read_numbering(Nsy
 void set_stream_kinds(NsysSession& session, RankSet& set) {
   // The table names a stream by process, context and number.
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
-  static constexpr std::array<std::string_view, 5> kColumns{"processId", "contextId", "streamId",
-                                                            "priority", "flag"};
-  Rows rows(session.database, "TARGET_INFO_CUDA_STREAM", kColumns);
   std::map<Key, std::pair<std::int32_t, StreamKind>> known;
-  while (rows.next()) {
+  const auto read = [&known](const Rows& rows) {
     const auto stream = rows.integer(2);
-    if (!stream) continue;
+    if (!stream) return;
     // Written as an unsigned number of 32 bits: 4294967291 is -5.
     const auto priority = static_cast<std::uint32_t>(rows.integer(3).value_or(0));
     known.try_emplace({rows.integer(0).value_or(0), rows.integer(1).value_or(0), *stream},
                       static_cast<std::int32_t>(priority),
                       stream_kind(static_cast<std::uint64_t>(rows.integer(4).value_or(0))));
-  }
-  session.finish(rows);
+  };
+  session.each_row("TARGET_INFO_CUDA_STREAM",
+                   {"processId", "contextId", "streamId", "priority", "flag"}, read);
   for (NsysRankBuilder& rank : set.ranks) {
     for (const auto& [key, id] : rank.streams()) {
       const auto found =
@@ -93,30 +88,24 @@ void set_stream_kinds(NsysSession& session, RankSet& set) {
 }
 
 void name_threads(NsysSession& session, RankSet& set) {
-  static constexpr std::array<std::string_view, 2> kColumns{"globalTid", "nameId"};
-  Rows rows(session.database, "ThreadNames", kColumns);
-  while (rows.next()) {
+  session.each_row("ThreadNames", {"globalTid", "nameId"}, [&](const Rows& rows) {
     const auto tid = rows.integer(0);
     const Process* owner = tid ? set.process(tid) : nullptr;
-    if (owner == nullptr) continue;
+    if (owner == nullptr) return;
     for (const std::uint32_t place : set.ranks_with_threads(*owner)) {
       NsysRankBuilder& rank = set.ranks[place];
       const auto thread = rank.known_thread(thread_of(*tid));
       if (thread) rank.trace.threads[thread->index()].name = session.name(rows.integer(1));
     }
-  }
-  session.finish(rows);
+  });
 }
 
 std::map<std::int64_t, std::string> process_names(NsysSession& session) {
-  static constexpr std::array<std::string_view, 2> kColumns{"globalPid", "name"};
-  Rows rows(session.database, "PROCESSES", kColumns);
   std::map<std::int64_t, std::string> names;
-  while (rows.next()) {
+  session.each_row("PROCESSES", {"globalPid", "name"}, [&](const Rows& rows) {
     const auto id = rows.integer(0);
     if (id) names.try_emplace(*id, session.clean(rows.text(1).value_or("").substr(0, 256)));
-  }
-  session.finish(rows);
+  });
   return names;
 }
 
@@ -175,29 +164,23 @@ std::optional<RankNumbers> complete(const std::vector<std::optional<std::uint32_
 }
 
 std::optional<RankNumbers> from_mpi(NsysSession& session, RankSet& set) {
-  static constexpr std::array<std::string_view, 2> kColumns{"globalTid", "rank"};
-  static constexpr std::array<std::string_view, 1> kSize{"size"};
-  Rows rows(session.database, "MPI_RANKS", kColumns);
   std::map<std::int64_t, std::uint32_t> by_process;
-  while (rows.next()) {
+  session.each_row("MPI_RANKS", {"globalTid", "rank"}, [&by_process](const Rows& rows) {
     const auto tid = rows.integer(0);
     const auto rank = rows.integer(1);
-    if (!tid || !rank || *rank < 0 || *rank >= kMaxWorld) continue;
+    if (!tid || !rank || *rank < 0 || *rank >= kMaxWorld) return;
     by_process.try_emplace(process_of(*tid), static_cast<std::uint32_t>(*rank));
-  }
-  session.finish(rows);
+  });
   std::vector<std::optional<std::uint32_t>> found;
   for (const NsysRankBuilder& rank : set.ranks) {
     const auto known = by_process.find(rank.process);
     found.push_back(known == by_process.end() ? std::nullopt : std::optional(known->second));
   }
   std::uint32_t world = 1;
-  Rows sizes(session.database, "MPI_COMMUNICATORS", kSize);
-  while (sizes.next()) {
-    const std::int64_t size = sizes.integer(0).value_or(0);
+  session.each_row("MPI_COMMUNICATORS", {"size"}, [&world](const Rows& rows) {
+    const std::int64_t size = rows.integer(0).value_or(0);
     if (size > 0 && size <= kMaxWorld) world = std::max(world, static_cast<std::uint32_t>(size));
-  }
-  session.finish(sizes);
+  });
   return complete(found, world);
 }
 
@@ -243,25 +226,20 @@ void add_variable(std::string_view text, Environment& out) {
 
 /// Reads the environments of the profiled program and of the shell that nsys ran in.
 Environment read_environment(NsysSession& session) {
-  static constexpr std::array<std::string_view, 2> kColumns{"name", "value"};
   Environment variables;
-  Rows capture(session.database, "META_DATA_CAPTURE", kColumns);
-  while (capture.next()) {
-    if (!capture.text(0).value_or("").ends_with(":ENVIRONMENT_VARIABLE")) continue;
-    add_variable(capture.text(1).value_or(""), variables);
-  }
-  session.finish(capture);
-  Rows system(session.database, "TARGET_INFO_SYSTEM_ENV", kColumns);
-  while (system.next()) {
-    if (system.text(0) != "DeviceEnvironment") continue;
-    std::string_view all = system.text(1).value_or("");
+  session.each_row("META_DATA_CAPTURE", {"name", "value"}, [&variables](const Rows& rows) {
+    if (!rows.text(0).value_or("").ends_with(":ENVIRONMENT_VARIABLE")) return;
+    add_variable(rows.text(1).value_or(""), variables);
+  });
+  session.each_row("TARGET_INFO_SYSTEM_ENV", {"name", "value"}, [&variables](const Rows& rows) {
+    if (rows.text(0) != "DeviceEnvironment") return;
+    std::string_view all = rows.text(1).value_or("");
     while (!all.empty()) {
       const std::size_t end = std::min(all.find(';'), all.size());
       add_variable(all.substr(0, end), variables);
       all.remove_prefix(std::min(end + 1, all.size()));
     }
-  }
-  session.finish(system);
+  });
   return variables;
 }
 
