@@ -33,6 +33,10 @@ struct MeetingKey {
 [[nodiscard]] inline bool receives(CollectiveKind kind) {
   return kind == CollectiveKind::kRecv || kind == CollectiveKind::kSendRecv;
 }
+/// A send or a receive, which is one end of a transfer.
+[[nodiscard]] inline bool is_one_end(CollectiveKind kind) {
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
+}
 /// A send, a receive or an exchange. PyTorch numbers these on each rank separately, with equal
 /// numbers in one batch, so that numbers do not identify meetings.
 [[nodiscard]] inline bool is_point_to_point(CollectiveKind kind) {

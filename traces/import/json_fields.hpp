@@ -63,6 +63,17 @@ class FieldReader {
   std::array<std::string_view, kKeysKept> keys_;
 };
 
+/// Passes the fields of an object to visit(key, value), in file order; returns the spent reader.
+template <class Visit>
+FieldReader each_field(std::string_view object, Visit visit,
+                       StringRule rule = StringRule::kStrict) {
+  FieldReader fields(object, rule);
+  std::string_view key;
+  JsonValue value;
+  while (fields.next(key, value)) visit(key, value);
+  return fields;
+}
+
 /// The text with JSON escapes resolved; a wrong escape is kept as it is.
 [[nodiscard]] std::string unescape(std::string_view raw);
 

@@ -97,17 +97,14 @@ DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule) {
   ShapeFields shape;
   LaunchId id;
   std::optional<std::uint64_t> drawn_from;  // where `stream` is a lane of PyTorch's `graph_lanes`
-  FieldReader fields(args, rule);
-  std::string_view key;
-  JsonValue value;
-  while (fields.next(key, value)) {
-    if (key.empty() || id.take(key, value) || shape.take(key, value)) continue;
+  const auto take = [&](std::string_view key, const JsonValue& value) {
+    if (key.empty() || id.take(key, value) || shape.take(key, value)) return;
     // Kineto writes its own fields in lower case; PyTorch's collective fields start in upper case.
     if (key == "original_stream") drawn_from = to_unsigned(value);
     else if (key.front() >= 'a' && key != "dtype") read_common(key, value, out);
     else read_collective(key, value, out);
-  }
-  out.repeats = fields.repeats();
+  };
+  out.repeats = each_field(args, take, rule).repeats();
   out.correlation = id.value();
   out.shape = shape.shape();
   if (drawn_from) out.stream = drawn_from;

@@ -128,7 +128,7 @@ std::optional<TransferEnd> end_in_range(std::string_view name) {
   name.remove_prefix(kRangePrefix.size());
   const std::size_t blank = std::min(name.find(' '), name.size());
   TransferEnd end{kind_of_collective(name.substr(0, blank)), {}, {}, {}};
-  if (end.kind != CollectiveKind::kSend && end.kind != CollectiveKind::kRecv) return std::nullopt;
+  if (!is_one_end(end.kind)) return std::nullopt;
   name.remove_prefix(std::min(blank + 1, name.size()));
   const auto own = take_place(name);
   const bool arrow = name.starts_with("->") || name.starts_with("<-");

@@ -8,6 +8,7 @@
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_reader.hpp"
 #include "traces/launch_shapes.hpp"
+#include "traces/meeting_key.hpp"
 #include "traces/names/collective_names.hpp"
 #include "traces/names/host_call_names.hpp"
 
@@ -77,7 +78,7 @@ PendingCollective make_collective(const DeviceOpArgs& args, std::string_view ker
   }
   record.sequence_recorded = args.sequence.has_value();
   record.sequence = args.sequence.value_or(0);
-  if (record.kind == CollectiveKind::kSend || record.kind == CollectiveKind::kRecv) {
+  if (is_one_end(record.kind)) {
     const auto& partner = record.kind == CollectiveKind::kSend ? args.to : args.from;
     out.ends.push_back({record.kind, {}, {}, {}});
     if (partner) out.ends[0].partner_rank = fit32(*partner);
@@ -203,11 +204,9 @@ void KinetoRecorder::add_device_op(const RawEvent& event) {
 
 template <class Take>
 void KinetoRecorder::each_argument(const RawEvent& event, Take take) {
-  FieldReader fields(event.args.text, event.rule);
-  std::string_view key;
-  JsonValue value;
-  while (fields.next(key, value)) take(key, value);
-  if (fields.repeats()) records_.trace.counters.add(kineto::kRepeatedKeys);
+  if (each_field(event.args.text, take, event.rule).repeats()) {
+    records_.trace.counters.add(kineto::kRepeatedKeys);
+  }
 }
 
 DeviceOpArgs KinetoRecorder::device_op_args(const RawEvent& event) {
@@ -274,10 +273,8 @@ void KinetoRecorder::add_marker(const RawEvent& event) {
 // "Rank" is the other end's place in the group; kernels do not carry it.
 void KinetoRecorder::add_announced(const RawEvent& event) {
   const DeviceOpArgs args = device_op_args(event);
-  const CollectiveKind kind = kind_of_collective(args.collective);
   Span span;
-  if (kind != CollectiveKind::kSend && kind != CollectiveKind::kRecv) return;
-  if (!read_span(event, span)) return;
+  if (!is_one_end(kind_of_collective(args.collective)) || !read_span(event, span)) return;
   AnnouncedTransfer entry{span.start, span.duration, thread(event.pid, event.tid),
                           make_collective(args, "", records_.trace)};
   if (args.rank) entry.what.ends[0].partner = fit32(*args.rank);
@@ -430,6 +427,15 @@ bool equal_ignoring_case(std::string_view text, std::string_view lower) {
   return true;
 }
 
+KinetoCategory kineto_category(std::string_view text) {
+  const auto exact = std::ranges::find(kCategories, text, &NamedCategory::name);
+  if (exact != kCategories.end()) return exact->category;
+  for (const NamedCategory& entry : kCategories) {
+    if (equal_ignoring_case(text, entry.name)) return entry.category;
+  }
+  return KinetoCategory::kForeign;
+}
+
 /// Categories of which nothing but the count is kept.
 bool is_skipped(KinetoCategory category) {
   switch (category) {
@@ -477,15 +483,6 @@ bool decided(const RawEvent& event) {
 }
 
 }  // namespace
-
-KinetoCategory kineto_category(std::string_view text) {
-  const auto exact = std::ranges::find(kCategories, text, &NamedCategory::name);
-  if (exact != kCategories.end()) return exact->category;
-  for (const NamedCategory& entry : kCategories) {
-    if (equal_ignoring_case(text, entry.name)) return entry.category;
-  }
-  return KinetoCategory::kForeign;
-}
 
 EventRead read_event(std::string_view text, StringRule rule, RawEvent& event) {
   event = {};

@@ -53,8 +53,6 @@ inline constexpr std::string_view kCommunicationOperator = "record_param_comms";
   return name.starts_with("ProfilerStep");
 }
 
-[[nodiscard]] KinetoCategory kineto_category(std::string_view text);
-
 struct RawEvent {
   char phase = 0;  ///< 'X', 'i', 'M', ...; 0: missing
   KinetoCategory category = KinetoCategory::kMissing;

@@ -31,8 +31,7 @@ NcclRanges::NcclRanges(const RankTrace& trace) : ranges_(trace.threads.size()) {
     name.remove_prefix(kPrefix.size());
     const CollectiveKind kind = kind_of_collective(name.substr(0, name.find(',')));
     // One end of a transfer says no peer: known as it is here, it would no longer meet the other.
-    const bool one_end = kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
-    if (kind == CollectiveKind::kUnknown || one_end) continue;
+    if (kind == CollectiveKind::kUnknown || is_one_end(kind)) continue;
     ranges_[marker.thread.index()].push_back({marker.start, marker.start + marker.duration, kind});
   }
 }

@@ -110,7 +110,7 @@ Outcome apply_own_text(std::string_view name, const AttributeValue& value, OwnFi
     return outcome(put(own.direction, value_of<CopyDirection>(kDirections, text)));
   }
   if (name == "collective") {
-    return outcome(put(own.collective, value_of<CollectiveKind>(kCollectiveKindNames, text)));
+    return outcome(put(own.collective.kind, value_of<CollectiveKind>(kCollectiveKindNames, text)));
   }
   if (name == "marker") {
     return outcome(put(own.sort, value_of<std::uint8_t>(kMarkerKindNames, text)));
@@ -119,7 +119,7 @@ Outcome apply_own_text(std::string_view name, const AttributeValue& value, OwnFi
     return outcome(put(own.sort, value_of<std::uint8_t>(kStallKindNames, text)));
   }
   if (name == "group") {
-    if (value.text) own.group = intern_name(text, file);
+    if (value.text) own.collective.group = intern_name(text, file);
     return outcome(value.text.has_value());
   }
   return Outcome::kUnknownName;
@@ -135,7 +135,8 @@ Outcome apply_own_list(std::string_view name, const AttributeValue& value, OwnFi
   if (name == "peers") {
     if (!value.numbers) return Outcome::kUnreadable;
     for (const std::uint64_t rank : *value.numbers) {
-      if (rank < kMostRanks) own.peers.push_back(static_cast<std::uint32_t>(rank));
+      if (rank >= kMostRanks) continue;
+      own.collective.peers.push_back(static_cast<std::uint32_t>(rank));
     }
     return Outcome::kTaken;
   }
@@ -160,12 +161,13 @@ Outcome apply_own_number(std::string_view name, const AttributeValue& value, Own
   if (name == "shared_memory") {
     return outcome(put(own.shape.shared_memory_bytes, fit<std::uint32_t>(value)));
   }
-  if (name == "group_size") return outcome(put(own.group_size, fit<std::uint32_t>(value)));
-  if (name == "place") return outcome(put(own.place, fit<std::uint32_t>(value)));
+  Collective& collective = own.collective;
+  if (name == "group_size") return outcome(put(collective.group_size, fit<std::uint32_t>(value)));
+  if (name == "place") return outcome(put(collective.place, fit<std::uint32_t>(value)));
   if (name == "sequence" || name == "sequence_by_order") {
-    own.has_sequence = put(own.sequence, value.number);
-    own.sequence_recorded = own.has_sequence && name == "sequence";
-    return outcome(own.has_sequence);
+    const bool read = put(collective.sequence, value.number);
+    collective.sequence_recorded = read && name == "sequence";
+    return outcome(read);
   }
   return Outcome::kUnknownName;
 }
@@ -280,12 +282,9 @@ void apply_metadata(std::string_view name, const AttributeValue& value, File& fi
 void read_groups(std::string_view values, File& file) {
   std::size_t at = values.find('{');
   while (at != std::string_view::npos && file.groups.size() < kMostRanks) {
-    FieldReader fields(values.substr(at), StringRule::kStrict);
     ChakraGroup group;
     bool named = false;
-    std::string_view key;
-    JsonValue value;
-    while (fields.next(key, value)) {
+    const auto take = [&](std::string_view key, const JsonValue& value) {
       if (key == "pg_name") {
         group.name = intern_name(unescape(value.text), file);
         named = true;
@@ -295,7 +294,8 @@ void read_groups(std::string_view values, File& file) {
         group.size = static_cast<std::uint32_t>(
             std::min<std::uint64_t>(to_unsigned(value).value_or(0), kMostRanks));
       }
-    }
+    };
+    const FieldReader fields = each_field(values.substr(at), take);
     if (!fields.complete()) return;
     if (!group.ranks.empty()) group.size = static_cast<std::uint32_t>(group.ranks.size());
     if (named) file.groups.push_back(std::move(group));

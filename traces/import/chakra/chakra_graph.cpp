@@ -11,6 +11,7 @@
 #include "traces/import/chakra/chakra_layout.hpp"
 #include "traces/import/chakra/chakra_node.hpp"
 #include "traces/import/chakra/chakra_records.hpp"
+#include "traces/meeting_key.hpp"
 #include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces::chakra {
@@ -195,10 +196,6 @@ namespace {
 
 using Ranks = std::vector<std::uint32_t>;
 
-bool is_pair(CollectiveKind kind) {
-  return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
-}
-
 class JobTimes {
  public:
   JobTimes(std::span<const RankFile> ranks, std::uint32_t world, const CollectiveTimes& times)
@@ -254,7 +251,7 @@ class JobTimes {
     UntimedCollective untimed{*node.collective, node.comm_size, members_of(node, *rank.file),
                               static_cast<std::uint32_t>(everybody_.size())};
     const Ranks ends = ends_of(node, untimed.kind, rank.rank);
-    if (is_pair(untimed.kind)) untimed.ranks = ends;
+    if (is_one_end(untimed.kind)) untimed.ranks = ends;
     if (node.group && untimed.ranks.size() == 1) return {};  // a group of one moves nothing
     const auto duration = time_of(untimed);
     if (!duration) return tl::unexpected<Error>(duration.error());

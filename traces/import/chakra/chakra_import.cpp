@@ -11,6 +11,7 @@
 #include "traces/import/chakra/chakra_records.hpp"
 #include "traces/import/read_files.hpp"
 #include "traces/join/missing_ranks.hpp"
+#include "traces/meeting_key.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -202,8 +203,7 @@ Result<void> lay_out_rest(std::vector<ReadRank>& files, const ImportOptions& opt
 void finish_collectives(const ReadRank& file, std::uint32_t world, RankTrace& trace) {
   if (file.native) return;
   for (Collective& collective : trace.collectives) {
-    const bool pair = collective.kind == CollectiveKind::kSend ||
-                      collective.kind == CollectiveKind::kRecv;
+    const bool pair = is_one_end(collective.kind);
     if (pair && collective.peers.size() == 1 && collective.peers.front() != trace.rank) {
       collective.peers.push_back(trace.rank);
       std::sort(collective.peers.begin(), collective.peers.end());

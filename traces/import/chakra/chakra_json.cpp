@@ -84,41 +84,28 @@ void hold(const JsonValue& json, HeldValue& out) {
   out.value.text = out.text;
 }
 
-/// `{"name": "comm_size", "int64Val": "4096"}`, `{"name": ..., "boolList": {"values": [...]}}`.
-template <class Apply>
-void read_attribute(std::string_view object, Apply apply) {
-  FieldReader fields(object, StringRule::kStrict);
-  std::string_view key;
-  JsonValue json;
-  std::string name;
-  HeldValue held;
-  while (fields.next(key, json)) {
-    if (key == "name") {
-      name = unescape(json.text);
-    } else if (json.kind == JsonTextKind::kObject) {
-      FieldReader inner(json.text, StringRule::kStrict);
-      while (inner.next(key, json)) {
-        if (key == "values") hold(json, held);
-      }
-    } else if (key.ends_with("Val") || key.ends_with("_val")) {
-      hold(json, held);
-    }
-  }
-  apply(name, held.value);
-}
-
+/// `{"name": "comm_size", "int64Val": "4096"}`, `{"name": ..., "boolList": {"values": [...]}}`, up to
+/// one that is damaged.
 template <class Apply>
 void read_attributes(std::string_view array, Apply apply) {
-  std::size_t at = array.find('{');
-  while (at != std::string_view::npos) {
-    FieldReader measure(array.substr(at), StringRule::kStrict);
-    std::string_view key;
-    JsonValue ignored;
-    while (measure.next(key, ignored)) {
-    }
-    if (!measure.complete()) return;
-    read_attribute(array.substr(at, measure.consumed()), apply);
-    at = array.find('{', at + measure.consumed());
+  for (std::size_t at = array.find('{'); at != std::string_view::npos;) {
+    std::string name;
+    HeldValue held;
+    const auto take = [&](std::string_view key, const JsonValue& json) {
+      if (key == "name") {
+        name = unescape(json.text);
+      } else if (json.kind == JsonTextKind::kObject) {
+        each_field(json.text, [&](std::string_view inner, const JsonValue& list) {
+          if (inner == "values") hold(list, held);
+        });
+      } else if (key.ends_with("Val") || key.ends_with("_val")) {
+        hold(json, held);
+      }
+    };
+    const FieldReader fields = each_field(array.substr(at), take);
+    if (!fields.complete()) return;
+    apply(name, held.value);
+    at = array.find('{', at + fields.consumed());
   }
 }
 
@@ -138,11 +125,8 @@ class NodeReader {
   explicit NodeReader(File& file) : file_(file) {}
 
   void read(std::string_view object) {
-    FieldReader fields(object, StringRule::kStrict);
-    std::string_view key;
-    JsonValue value;
     bool has_id = false;
-    while (fields.next(key, value)) {
+    const auto field = [&](std::string_view key, const JsonValue& value) {
       if (is_any(key, {"id", "Id"})) {
         has_id = to_unsigned(value).has_value();
         node_.id = to_unsigned(value).value_or(0);
@@ -151,9 +135,10 @@ class NodeReader {
         hold(value, held);
         apply_attribute(key, held.value, node_, file_);
       }
-    }
+    };
+    const bool whole = each_field(object, field).complete();
     // Protobuf's JSON leaves out what is zero: a node without an id is node 0 where it has a type.
-    if (!fields.complete() || (!has_id && node_.type == kInvalidNode)) {
+    if (!whole || (!has_id && node_.type == kInvalidNode)) {
       file_.trace.counters.add(kDamagedNodes);
     } else if (!times_fit_) {
       file_.trace.counters.add(kBadTimes);
@@ -182,22 +167,15 @@ class NodeReader {
         apply_attribute(name, held, node_, file_);
       });
     } else if (key == "inputs") {
-      read_inputs(value.text);
+      each_field(value.text, [this](std::string_view input, const JsonValue& values) {
+        if (input == "values" && node_.type == kMetadataNode) {
+          read_groups(unescape(values.text), file_);
+        }
+      });
     } else {
       return key == "outputs";
     }
     return true;
-  }
-
-  void read_inputs(std::string_view object) {
-    FieldReader fields(object, StringRule::kStrict);
-    std::string_view key;
-    JsonValue value;
-    while (fields.next(key, value)) {
-      if (key == "values" && node_.type == kMetadataNode) {
-        read_groups(unescape(value.text), file_);
-      }
-    }
   }
 
   std::vector<std::uint64_t> ids(const JsonValue& value) {
@@ -225,16 +203,13 @@ class NodeReader {
 };
 
 void read_metadata(std::string_view object, File& file) {
-  FieldReader fields(object, StringRule::kStrict);
-  std::string_view key;
-  JsonValue value;
-  while (fields.next(key, value)) {
+  each_field(object, [&file](std::string_view key, const JsonValue& value) {
     if (key == "version") file.version = unescape(value.text);
-    if (key != "attr") continue;
+    if (key != "attr") return;
     read_attributes(value.text, [&file](std::string_view name, const AttributeValue& held) {
       apply_metadata(name, held, file);
     });
-  }
+  });
 }
 
 /// Keys of the first object of a text, also of one that is cut.
@@ -251,13 +226,11 @@ std::vector<std::string_view> first_keys(std::string_view head) {
 }
 
 bool has(const std::vector<std::string_view>& keys, std::string_view key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 bool is_metadata(const std::vector<std::string_view>& keys) {
-  return std::all_of(keys.begin(), keys.end(), [](std::string_view key) {
-    return key == "version" || key == "attr";
-  });
+  return std::ranges::all_of(keys, [](auto key) { return key == "version" || key == "attr"; });
 }
 
 bool is_node(const std::vector<std::string_view>& keys) {

@@ -114,22 +114,15 @@ struct OwnFields {
   std::uint8_t kind = 0;  ///< kDeviceOp: DeviceOpKind; kHostCall: HostCallKind; else unused
   std::uint8_t sort = 0;  ///< kMarker: MarkerKind; kStall: StallKind; else unused
   CopyDirection direction = CopyDirection::kNone;
-  CollectiveKind collective = CollectiveKind::kUnknown;
   bool has_shape = false;
-  bool has_sequence = false;
-  bool sequence_recorded = false;
   std::optional<std::int64_t> start_ns, duration_ns;
   std::optional<std::uint32_t> stream, thread;  ///< indices into the file's tables
   std::uint64_t correlation = 0;
   std::uint64_t event = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t sequence = 0;
   std::int64_t number = -1;
-  std::uint32_t group_size = 0;
-  std::uint32_t place = 0;
   LaunchShape shape;
-  std::optional<NameId> group;
-  std::vector<std::uint32_t> peers;
+  Collective collective;  ///< but for its bytes
   std::vector<std::uint64_t> inferred_edges;  ///< ids among data_deps; once resolved, indices
 };
 

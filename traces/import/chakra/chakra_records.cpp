@@ -9,6 +9,7 @@
 
 #include "traces/import/kernel_args.hpp"
 #include "traces/launch_shapes.hpp"
+#include "traces/meeting_key.hpp"
 
 namespace bubblesim::traces::chakra {
 namespace {
@@ -91,8 +92,8 @@ class Maker {
     }
     if (op.kind == DeviceOpKind::kCollective) {
       op.collective = static_cast<std::uint32_t>(trace_.collectives.size());
-      trace_.collectives.push_back(own != nullptr ? own_collective(node, *own)
-                                                  : collective(node));
+      trace_.collectives.push_back(own != nullptr ? own->collective : collective(node));
+      trace_.collectives.back().bytes = node.comm_size;
     }
     if (node.duration_ns == 0 && op.kind != DeviceOpKind::kCollective) {
       trace_.counters.add(kNoDuration);
@@ -121,26 +122,11 @@ class Maker {
     }
   }
 
-  Collective own_collective(const ChakraNode& node, const OwnFields& own) {
-    Collective out;
-    out.kind = own.collective;
-    out.bytes = node.comm_size;
-    out.group = own.group.value_or(NameId{});
-    out.group_size = own.group_size;
-    out.peers = own.peers;
-    out.place = own.place;
-    out.sequence = own.sequence;
-    out.sequence_recorded = own.sequence_recorded;
-    return out;
-  }
-
   Collective collective(const ChakraNode& node) {
     Collective out;
     out.kind = *node.collective;
-    out.bytes = node.comm_size;
-    const bool sends = out.kind == CollectiveKind::kSend;
-    if (sends || out.kind == CollectiveKind::kRecv) {
-      const auto other = sends ? node.destination : node.source;
+    if (is_one_end(out.kind)) {
+      const auto other = sends(out.kind) ? node.destination : node.source;
       if (other) out.peers = {*other};
     }
     if (node.group) {
@@ -300,9 +286,7 @@ class Maker {
     for (std::size_t op = 0; op < op_nodes_.size(); ++op) {
       if (trace_.device_ops[op].collective == kNone) continue;
       Collective& collective = trace_.collectives[trace_.device_ops[op].collective];
-      const bool pair = (collective.kind == CollectiveKind::kSend ||
-                         collective.kind == CollectiveKind::kRecv) &&
-                        collective.peers.size() == 1;
+      const bool pair = is_one_end(collective.kind) && collective.peers.size() == 1;
       const auto key = std::tuple(collective.group, collective.kind,
                                   pair ? collective.peers.front() : kNone);
       collective.sequence = next[key]++;
