@@ -308,7 +308,7 @@ Result<KinetoProcess> import_from(ByteStream& source, const std::string& file,
   if (reader.shape().truncated) {
     count_cut(kineto::kTruncated, file, window, reader, records.trace.counters);
   }
-  const KinetoMetadata metadata = reader.metadata().finish(records.trace.counters);
+  const KinetoMetadata metadata = reader.metadata(records.trace.counters);
   const std::string reason = refusal(reader.shape(), metadata, records);
   if (!reason.empty()) {
     if (!cut || !records.ops.empty()) return fail(file, "", reason);

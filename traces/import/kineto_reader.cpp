@@ -13,10 +13,10 @@
 namespace bubblesim::traces {
 namespace {
 
-constexpr std::array<std::string_view, 11> kWanted{
-    "schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds",
-    "cupti_version", "cuda_runtime_version", "cuda_driver_version", "roctracer_version",
-    "hip_runtime_version", "traceName", "otherData"};
+/// Top-level keys that are read beside the events.
+constexpr std::array<std::string_view, 9> kWanted{
+    "schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds", "cupti_version",
+    "cuda_runtime_version", "roctracer_version", "hip_runtime_version", "otherData"};
 
 /// Ranks and sizes beyond this are damage, not a cluster.
 constexpr std::uint64_t kMostRanks = 1U << 24U;
@@ -122,19 +122,11 @@ bool read_notes(std::string_view json, KinetoMetadata& out) {
 
 }  // namespace
 
-bool is_wanted_metadata(std::string_view key) {
-  return std::ranges::find(kWanted, key) != kWanted.end();
-}
-
-void KinetoMetadataReader::add(std::string_view key, std::string_view json) {
-  values_[std::string(key)] = std::string(json);
-}
-
-KinetoMetadata KinetoMetadataReader::finish(CounterSet& counters) const {
+KinetoMetadata KinetoReader::metadata(CounterSet& counters) const {
   KinetoMetadata out;
   const auto read = [&](std::string_view key, auto&& reader) {
-    const auto found = values_.find(key);
-    if (found != values_.end() && !reader(std::string_view(found->second), out)) {
+    const auto found = metadata_.find(key);
+    if (found != metadata_.end() && !reader(std::string_view(found->second), out)) {
       counters.add(kineto::kBadMetadata);
     }
   };
@@ -148,8 +140,8 @@ KinetoMetadata KinetoMetadataReader::finish(CounterSet& counters) const {
                                    std::pair{"cuda_runtime_version", ", cuda "},
                                    std::pair{"roctracer_version", ", roctracer "},
                                    std::pair{"hip_runtime_version", ", hip "}}) {
-    const auto found = values_.find(key);
-    if (found != values_.end() && found->second.size() < 32) out.tool += label + found->second;
+    const auto found = metadata_.find(key);
+    if (found != metadata_.end() && found->second.size() < 32) out.tool += label + found->second;
   }
   return out;
 }
@@ -239,7 +231,9 @@ KinetoReader::Step KinetoReader::read_member() {
   }
   const Scan value = scan_value(window_);
   if (value.status != ScanStatus::kComplete || value.length == 0) return recover_member();
-  if (is_wanted_metadata(key)) metadata_.add(key, window_.text().substr(0, value.length));
+  if (std::ranges::find(kWanted, key) != kWanted.end()) {
+    metadata_[key] = window_.text().substr(0, value.length);
+  }
   window_.advance(value.length);
   return Step::kNext;
 }

@@ -35,20 +35,6 @@ struct KinetoMetadata {
   bool own_timeline = false;  ///< bubblesim wrote the file, for viewers
 };
 
-/// True if `add` uses this top-level key. The values of other keys need not be kept.
-[[nodiscard]] bool is_wanted_metadata(std::string_view key);
-
-/// Collects top-level values in the order of the file, then reads them all.
-class KinetoMetadataReader {
- public:
-  /// `json`: the value as written in the file.
-  void add(std::string_view key, std::string_view json);
-  [[nodiscard]] KinetoMetadata finish(CounterSet& counters) const;
-
- private:
-  std::map<std::string, std::string, std::less<>> values_;
-};
-
 /// A list of ranks: "[0, 1, 2]", written as an array or as a string. Nothing for a truncated
 /// ("[0, 1, ...]") or wrong list.
 [[nodiscard]] std::optional<std::vector<std::uint32_t>> parse_rank_list(std::string_view text);
@@ -72,7 +58,8 @@ class KinetoReader {
   void run();
 
   [[nodiscard]] const KinetoTextShape& shape() const { return shape_; }
-  [[nodiscard]] const KinetoMetadataReader& metadata() const { return metadata_; }
+  /// Counts what cannot be read.
+  [[nodiscard]] KinetoMetadata metadata(CounterSet& counters) const;
   /// Counts of the damage found by run().
   [[nodiscard]] const CounterSet& counts() const { return counts_; }
   [[nodiscard]] KinetoRecords take_records() { return recorder_.take(); }
@@ -94,7 +81,7 @@ class KinetoReader {
 
   TextWindow& window_;
   KinetoRecorder recorder_;
-  KinetoMetadataReader metadata_;
+  std::map<std::string, std::string, std::less<>> metadata_;  ///< values as written, by key
   KinetoTextShape shape_;
   CounterSet counts_;
 };
