@@ -11,7 +11,7 @@
 #include <optional>
 #include <string_view>
 
-#include "traces/import/byte_stream.hpp"
+#include "traces/import/text_window.hpp"
 
 namespace bubblesim::traces {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sim/base/counters.hpp"
-#include "traces/import/byte_stream.hpp"
 #include "traces/import/kineto_records.hpp"
+#include "traces/import/text_window.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {

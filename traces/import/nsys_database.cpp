@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "sim/base/input_file.hpp"
-#include "traces/import/byte_stream.hpp"
+#include "sim/base/packed_file.hpp"
 
 namespace bubblesim::traces::nsys {
 namespace {

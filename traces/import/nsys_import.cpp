@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "traces/import/byte_stream.hpp"
+#include "sim/base/packed_file.hpp"
 #include "traces/import/nsys_database.hpp"
 #include "traces/import/nsys_session.hpp"
 #include "traces/import/nsys_target.hpp"

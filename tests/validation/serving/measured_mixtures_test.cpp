@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "sim/base/csv_table.hpp"
+#include "sim/base/packed_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/step_cost/table_times.hpp"
 #include "tests/fault.hpp"
 #include "tests/folders.hpp"
 #include "tests/validation/serving/profile_tables.hpp"
-#include "traces/import/byte_stream.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
@@ -32,17 +32,6 @@ struct Mixture {
   Batch batch;
   double measured_us = 0;
 };
-
-std::string text_of_packed(const std::string& path) {
-  auto stream = traces::ByteStream::open(path);
-  if (!stream) return {};
-  std::string text;
-  std::vector<char> block(1U << 16U);
-  while (const std::size_t size = stream->read(block.data(), block.size())) {
-    text.append(block.data(), size);
-  }
-  return text;
-}
 
 std::vector<Mixture> mixtures_of(const CsvTable& table, std::uint32_t least, bool with_prompt) {
   std::vector<Mixture> out;
@@ -109,7 +98,8 @@ TEST_P(MeasuredMixtures, TakeAsLongAsSlopesOfTheProfileSay) {
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
   const auto profile = must(test::profile_tables(folder));
   const auto gpu = must(hardware::find_gpu_spec(GetParam().device, kDeviceFolder));
-  const auto table = must(CsvTable::parse(text_of_packed(folder + "/tp1/skew.csv.gz"), "skew.csv"));
+  const std::string text = must(read_packed_text(folder + "/tp1/skew.csv.gz", 512, "a table"));
+  const auto table = must(CsvTable::parse(text, "skew.csv"));
   const AttentionTime attention(profile.ranks[0], kKvHeads, gpu.sm_count);
   const MeanErrors decodes = errors_of(mixtures_of(table, 64, false), attention);
   const MeanErrors mixed = errors_of(mixtures_of(table, 16, true), attention);

@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "traces/import/byte_stream.hpp"
 #include "traces/import/chakra/chakra_layout.hpp"
 #include "traces/import/chakra/chakra_node.hpp"
 #include "traces/import/chakra/chakra_records.hpp"
 #include "traces/import/read_files.hpp"
+#include "traces/import/text_window.hpp"
 #include "traces/join/missing_ranks.hpp"
 #include "traces/meeting_key.hpp"
 

@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "sim/base/packed_file.hpp"
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"
 #include "tests/unit/traces/import/btr_bytes.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/white_space.hpp"
-#include "traces/import/byte_stream.hpp"
 #include "traces/import/chakra/chakra_import.hpp"
 
 namespace bubblesim::traces {

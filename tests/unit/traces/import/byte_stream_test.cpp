@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/packed_file.hpp"
 #include "tests/unit/traces/import/gzip_samples.hpp"
-#include "traces/import/byte_stream.hpp"
-#include "traces/import/gzip_inflater.hpp"
 
-namespace bubblesim::traces {
+namespace bubblesim {
 namespace {
 
+namespace sample = traces::sample;
 using sample::gzip, sample::like_a_trace;
 
 struct Input {
@@ -298,4 +298,4 @@ INSTANTIATE_TEST_SUITE_P(Libraries, GzipInflaterTest, testing::ValuesIn(gzip_lib
                          });
 
 }  // namespace
-}  // namespace bubblesim::traces
+}  // namespace bubblesim

@@ -1,6 +1,6 @@
 // Unpacks gzip, member by member, with a block of input and a block of output at a time: one
 // interface over several libraries. The caller knows where members begin and what may follow the
-// last one (byte_stream).
+// last one (ByteStream).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace bubblesim::traces {
+namespace bubblesim {
 
 class GzipInflater {
  public:
@@ -52,4 +52,4 @@ struct GzipLibrary {
 /// ISA-L: three times as fast; only in some builds.
 [[nodiscard]] std::unique_ptr<GzipInflater> make_isal_inflater();
 
-}  // namespace bubblesim::traces
+}  // namespace bubblesim

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <limits>
 
-#include "traces/import/gzip_inflater.hpp"
+#include "sim/base/gzip_inflater.hpp"
 
-namespace bubblesim::traces {
+namespace bubblesim {
 namespace {
 
 /// Flags of the header that the format reserves: must be zero.
@@ -97,4 +97,4 @@ class IsalInflater final : public GzipInflater {
 
 std::unique_ptr<GzipInflater> make_isal_inflater() { return std::make_unique<IsalInflater>(); }
 
-}  // namespace bubblesim::traces
+}  // namespace bubblesim

@@ -5,9 +5,9 @@
 #include <new>
 #include <zlib.h>
 
-#include "traces/import/gzip_inflater.hpp"
+#include "sim/base/gzip_inflater.hpp"
 
-namespace bubblesim::traces {
+namespace bubblesim {
 
 std::span<const GzipLibrary> gzip_libraries() {
   static constexpr std::array kLibraries{
@@ -61,4 +61,4 @@ class ZlibInflater final : public GzipInflater {
 
 std::unique_ptr<GzipInflater> make_zlib_inflater() { return std::make_unique<ZlibInflater>(); }
 
-}  // namespace bubblesim::traces
+}  // namespace bubblesim
