@@ -15,12 +15,6 @@ namespace {
 
 using KernelKey = std::pair<std::string, DeviceOpKind>;
 
-template <class Use>
-void add_bytes(Use& use, std::uint64_t bytes) {
-  use.bytes += bytes;
-  use.without_bytes += bytes == 0 ? 1 : 0;
-}
-
 /// Most time first, ties by key: the order of the map.
 template <class Map>
 auto by_time(Map&& uses) {
@@ -30,15 +24,6 @@ auto by_time(Map&& uses) {
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.total > b.total; });
   return list;
-}
-
-CollectiveKind kind_of(const RankTrace& rank, const DeviceOp& op) {
-  if (op.collective >= rank.collectives.size()) return CollectiveKind::kUnknown;
-  return rank.collectives[op.collective].kind;
-}
-
-std::uint64_t collective_bytes(const RankTrace& rank, const DeviceOp& op) {
-  return op.collective < rank.collectives.size() ? rank.collectives[op.collective].bytes : 0;
 }
 
 void add_kernel(const RankTrace& rank, const DeviceOp& op,
@@ -52,22 +37,15 @@ void add_kernel(const RankTrace& rank, const DeviceOp& op,
   use.total += op.duration;
 }
 
-void add_collective(const RankTrace& rank, const DeviceOp& op,
-                    std::map<CollectiveKind, CollectiveUse>& collectives) {
-  const CollectiveKind kind = kind_of(rank, op);
-  CollectiveUse& use = collectives[kind];
+template <class Kind>
+void add_transfer(Kind kind, Duration time, std::uint64_t bytes,
+                  std::map<Kind, TransferUse<Kind>>& uses) {
+  TransferUse<Kind>& use = uses[kind];
   use.kind = kind;
   ++use.count;
-  use.total += op.duration;
-  add_bytes(use, collective_bytes(rank, op));
-}
-
-void add_copy(const DeviceOp& op, std::map<CopyDirection, CopyUse>& copies) {
-  CopyUse& use = copies[op.direction];
-  use.direction = op.direction;
-  ++use.count;
-  use.total += op.duration;
-  add_bytes(use, op.bytes);
+  use.total += time;
+  use.bytes += bytes;
+  use.without_bytes += bytes == 0 ? 1 : 0;
 }
 
 template <class Key, class Use, class KeyOf>
@@ -92,21 +70,25 @@ KernelKey kernel_key(const KernelUse& use) { return {use.name, use.kind}; }
 // Sums over all of the rank's operations; no list is cut.
 OperationUse operation_use(const RankTrace& rank) {
   std::map<std::pair<NameId, DeviceOpKind>, KernelUse> kernels;
-  std::map<CollectiveKind, CollectiveUse> collectives;
-  std::map<CopyDirection, CopyUse> copies;
+  std::map<CollectiveKind, TransferUse<CollectiveKind>> collectives;
+  std::map<CopyDirection, TransferUse<CopyDirection>> copies;
+  const Collective not_recorded;
   OperationUse sums;
   for (const DeviceOp& op : rank.device_ops) {
     ++sums.operations;
     sums.total += op.duration;
     switch (op.kind) {
-      case DeviceOpKind::kCollective:
-        add_collective(rank, op, collectives);
+      case DeviceOpKind::kCollective: {
+        const bool recorded = op.collective < rank.collectives.size();
+        const Collective& record = recorded ? rank.collectives[op.collective] : not_recorded;
+        add_transfer(record.kind, op.duration, record.bytes, collectives);
         [[fallthrough]];
+      }
       case DeviceOpKind::kKernel:
         add_kernel(rank, op, kernels);
         break;
       case DeviceOpKind::kCopy:
-        add_copy(op, copies);
+        add_transfer(op.direction, op.duration, op.bytes, copies);
         break;
       case DeviceOpKind::kMemset:
         ++sums.memsets;
@@ -128,10 +110,9 @@ void merge_operations(OperationUse& sums, const OperationUse& other) {
   sums.memsets += other.memsets;
   sums.memset_bytes += other.memset_bytes;
   merge_list<KernelKey>(sums.kernels, other.kernels, kernel_key);
-  merge_list<CollectiveKind>(sums.collectives, other.collectives,
-                             [](const CollectiveUse& use) { return use.kind; });
-  merge_list<CopyDirection>(sums.copies, other.copies,
-                            [](const CopyUse& use) { return use.direction; });
+  const auto kind_of = [](const auto& use) { return use.kind; };
+  merge_list<CollectiveKind>(sums.collectives, other.collectives, kind_of);
+  merge_list<CopyDirection>(sums.copies, other.copies, kind_of);
   sums.kernel_names = sums.kernels.size();
 }
 

@@ -95,20 +95,14 @@ struct KernelUse {
   Duration total{};  ///< sum of durations; concurrent kernels count twice
 };
 
-struct CollectiveUse {
-  CollectiveKind kind = CollectiveKind::kUnknown;
+/// All collectives of one kind, or all copies of one direction.
+template <class Kind>
+struct TransferUse {
+  Kind kind{};
   std::uint64_t count = 0;
   Duration total{};
-  std::uint64_t bytes = 0;          ///< of collectives with a recorded size
-  std::uint64_t without_bytes = 0;  ///< collectives without a recorded size
-};
-
-struct CopyUse {
-  CopyDirection direction = CopyDirection::kNone;
-  std::uint64_t count = 0;
-  Duration total{};
-  std::uint64_t bytes = 0;
-  std::uint64_t without_bytes = 0;
+  std::uint64_t bytes = 0;          ///< of those with a recorded size
+  std::uint64_t without_bytes = 0;  ///< how many have no recorded size
 };
 
 struct MemoryUse {
@@ -123,8 +117,8 @@ struct OperationUse {
   Duration total{};                ///< of all operations' durations
   std::vector<KernelUse> kernels;  ///< kernels and collectives, the first `top_kernels`
   std::uint64_t kernel_names = 0;  ///< before the cut to `top_kernels`
-  std::vector<CollectiveUse> collectives;
-  std::vector<CopyUse> copies;
+  std::vector<TransferUse<CollectiveKind>> collectives;
+  std::vector<TransferUse<CopyDirection>> copies;
   std::uint64_t memsets = 0;
   std::uint64_t memset_bytes = 0;
 };

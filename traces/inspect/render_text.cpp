@@ -148,15 +148,15 @@ std::string bubble_section(const WindowUse& use) {
   return text + cause_table(use) + "\n" + length_table(use);
 }
 
-template <class Use, class Kind>
-std::string transfer_table(std::string title, const std::vector<Use>& uses, Kind Use::*kind) {
+template <class Kind>
+std::string transfer_table(std::string title, const std::vector<TransferUse<Kind>>& uses) {
   TextTable table({std::move(title), "count", "time", "bytes"}, {Align::kLeft});
-  for (const Use& use : uses) {
+  for (const TransferUse<Kind>& use : uses) {
     std::string bytes = use.without_bytes == use.count ? "-" : short_bytes(use.bytes);
     if (use.without_bytes > 0 && use.without_bytes < use.count) {
       bytes += fmt::format(" ({} unsized)", use.without_bytes);
     }
-    table.row({std::string(name_of(use.*kind)), fmt::format("{}", use.count),
+    table.row({std::string(name_of(use.kind)), fmt::format("{}", use.count),
                short_duration(use.total), std::move(bytes)});
   }
   return table.text();
@@ -169,7 +169,7 @@ std::string communication_section(const JobInspection& job) {
       "\nCommunication: {} of the window, {} of it behind the rank's own work, {} exposed\n",
       percent(use.communication, use.length), percent(use.overlapped, use.communication),
       short_duration(use.communication - use.overlapped));
-  return text + transfer_table("collective", job.operations.collectives, &CollectiveUse::kind);
+  return text + transfer_table("collective", job.operations.collectives);
 }
 
 std::string kernel_section(const OperationUse& use) {
@@ -204,7 +204,7 @@ std::string memory_line(const JobInspection& job) {
 
 std::string copy_section(const JobInspection& job) {
   if (job.operations.copies.empty()) return "";
-  return "\n" + transfer_table("copy", job.operations.copies, &CopyUse::direction);
+  return "\n" + transfer_table("copy", job.operations.copies);
 }
 
 std::string counter_section(const CounterSet& counters) {
@@ -369,15 +369,17 @@ Json kernels_json(const OperationUse& use) {
   return list;
 }
 
-template <class Use>
-Json transfer_json(const Use& use, std::string_view key, std::string_view name) {
-  Json entry;
-  entry[std::string(key)] = name;
-  entry["count"] = use.count;
-  entry["total_ns"] = to_ns(use.total);
-  entry["bytes"] = use.bytes;
-  entry["without_bytes"] = use.without_bytes;
-  return entry;
+template <class Kind>
+Json transfers_json(const std::vector<TransferUse<Kind>>& uses, const std::string& key) {
+  Json list = Json::array();
+  for (const TransferUse<Kind>& use : uses) {
+    list.push_back({{key, name_of(use.kind)},
+                    {"count", use.count},
+                    {"total_ns", to_ns(use.total)},
+                    {"bytes", use.bytes},
+                    {"without_bytes", use.without_bytes}});
+  }
+  return list;
 }
 
 Json operations_json(const OperationUse& use) {
@@ -386,15 +388,8 @@ Json operations_json(const OperationUse& use) {
   json["total_ns"] = to_ns(use.total);
   json["kernel_names"] = use.kernel_names;
   json["top_kernels"] = kernels_json(use);
-  json["collectives"] = Json::array();
-  for (const CollectiveUse& collective : use.collectives) {
-    json["collectives"].push_back(
-        transfer_json(collective, "kind", name_of(collective.kind)));
-  }
-  json["copies"] = Json::array();
-  for (const CopyUse& copy : use.copies) {
-    json["copies"].push_back(transfer_json(copy, "direction", name_of(copy.direction)));
-  }
+  json["collectives"] = transfers_json(use.collectives, "kind");
+  json["copies"] = transfers_json(use.copies, "direction");
   json["memsets"] = use.memsets;
   json["memset_bytes"] = use.memset_bytes;
   return json;
