@@ -75,30 +75,6 @@ void number_groups(RankTrace& trace) {
   trace.counters.add(kineto::kSequenceByOrder, number_by_order(trace.collectives, numbered_with));
 }
 
-}  // namespace
-
-void complete_collectives(std::vector<PendingCollective>& collectives,
-                          std::vector<AnnouncedTransfer> announced,
-                          const KinetoMetadata& metadata, RankTrace& trace) {
-  kinds_from_ranges(collectives, trace);
-  describe_transfers(std::move(announced), collectives, trace);
-  std::uint64_t unlinked = 0;
-  std::uint64_t unknown = 0;
-  for (PendingCollective& entry : collectives) {
-    complete_group(entry, metadata, trace);
-    name_partners(entry);
-    unlinked += entry.recorded ? 0 : 1;
-    unknown += entry.record.kind == CollectiveKind::kUnknown ? 1 : 0;
-  }
-  trace.counters.add(kineto::kUnlinkedCollectives, unlinked);
-  trace.counters.add(kineto::kUnknownCollectives, unknown);
-  trace.collectives.reserve(collectives.size());
-  for (PendingCollective& entry : collectives) {
-    trace.collectives.push_back(std::move(entry.record));
-  }
-  number_groups(trace);
-}
-
 // Whom sends and receives meet: from the kernel's arguments, from PyTorch's operators and from its
 // ranges.
 //
@@ -107,8 +83,6 @@ void complete_collectives(std::vector<PendingCollective>& collectives,
 // other end's place, and "Src Rank" or "Dst Rank", its rank in the job (129528, 130812), which
 // kernels carry too. The kernel of a batch (batch_isend_irecv) is launched after all of it: it
 // carries nothing (issue 194693), and the batch's operators or ranges stand before its launch.
-
-namespace {
 
 constexpr std::string_view kRangePrefix = "nccl:";
 /// A batch of more is not looked at as a whole: hostile files stay linear.
@@ -211,8 +185,7 @@ class Announcements {
   std::vector<std::size_t> next_;  ///< by thread
 };
 
-}  // namespace
-
+/// Gives the kernels of sends and receives the data that the host announced.
 void describe_transfers(std::vector<AnnouncedTransfer> announced,
                         std::vector<PendingCollective>& collectives, RankTrace& trace) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> launches;  // call, collective
@@ -229,6 +202,8 @@ void describe_transfers(std::vector<AnnouncedTransfer> announced,
   }
 }
 
+/// Narrows `peers` of a send, a receive or an exchange from its group to its partners, if
+/// `entry.ends` names them.
 void name_partners(PendingCollective& entry) {
   Collective& record = entry.record;
   if (entry.ends.empty()) return;
@@ -258,6 +233,30 @@ void name_partners(PendingCollective& entry) {
   if (known && (!by_place || group.empty())) return;
   record.peers = group;
   record.place = 0;
+}
+
+}  // namespace
+
+void complete_collectives(std::vector<PendingCollective>& collectives,
+                          std::vector<AnnouncedTransfer> announced,
+                          const KinetoMetadata& metadata, RankTrace& trace) {
+  kinds_from_ranges(collectives, trace);
+  describe_transfers(std::move(announced), collectives, trace);
+  std::uint64_t unlinked = 0;
+  std::uint64_t unknown = 0;
+  for (PendingCollective& entry : collectives) {
+    complete_group(entry, metadata, trace);
+    name_partners(entry);
+    unlinked += entry.recorded ? 0 : 1;
+    unknown += entry.record.kind == CollectiveKind::kUnknown ? 1 : 0;
+  }
+  trace.counters.add(kineto::kUnlinkedCollectives, unlinked);
+  trace.counters.add(kineto::kUnknownCollectives, unknown);
+  trace.collectives.reserve(collectives.size());
+  for (PendingCollective& entry : collectives) {
+    trace.collectives.push_back(std::move(entry.record));
+  }
+  number_groups(trace);
 }
 
 // Synchronisation rows (category cuda_sync, recorded when CUPTI's synchronisation activity is

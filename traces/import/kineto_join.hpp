@@ -18,14 +18,6 @@ namespace bubblesim::traces {
 /// waits to the trace, whose device operations are final.
 void apply_sync_rows(const KinetoRecords& records, const CallIndex& index, RankTrace& trace);
 
-/// Gives the kernels of sends and receives the data that the host announced.
-void describe_transfers(std::vector<AnnouncedTransfer> announced,
-                        std::vector<PendingCollective>& collectives, RankTrace& trace);
-
-/// Narrows `peers` of a send, a receive or an exchange from its group to its partners, if
-/// `entry.ends` names them.
-void name_partners(PendingCollective& entry);
-
 /// Fills kinds, groups and sequence numbers of collectives that the file does not give.
 void complete_collectives(std::vector<PendingCollective>& collectives,
                           std::vector<AnnouncedTransfer> announced,

@@ -54,57 +54,70 @@ struct Entry {
   std::optional<std::uint64_t> PayloadFields::*what;
 };
 
-}  // namespace
-
-PayloadSchemas::PayloadSchemas(NsysSession& session) {
-  std::map<Key, std::vector<Entry>> found;
-  const auto read = [&found](const Rows& rows) {
-    const auto schema = rows.integer(1);
-    if (!schema) return;
-    found[{*schema, rows.integer(0).value_or(0)}].push_back(
-        {rows.integer(2).value_or(0), rows.integer(3).value_or(0), rows.integer(5),
-         field_named(rows.text(4).value_or(""))});
-  };
-  session.each_row("NVTX_PAYLOAD_SCHEMA_ENTRIES",
-                   {"domainId", "schemaId", "idx", "type", "name", "offset"}, read, kMaxEntries);
-  for (auto& [key, list] : found) {
-    std::ranges::stable_sort(list, {}, &Entry::index);
-    std::size_t next = 0;
-    for (const Entry& entry : list) {
-      const std::size_t size = size_of_type(entry.type);
-      // An offset that is not given follows from the entries before, each at a multiple of its
-      // size.
-      std::size_t offset = size == 0 ? next : (next + size - 1) / size * size;
-      if (entry.offset && *entry.offset >= 0 && *entry.offset < 65536) {
-        offset = static_cast<std::size_t>(*entry.offset);
-      }
-      next = offset + size;
-      if (entry.what != nullptr && size > 0 && size <= 8) {
-        schemas_[key].push_back({entry.what, offset, size});
+class PayloadSchemas {
+ public:
+  explicit PayloadSchemas(NsysSession& session) {
+    std::map<Key, std::vector<Entry>> found;
+    const auto read = [&found](const Rows& rows) {
+      const auto schema = rows.integer(1);
+      if (!schema) return;
+      found[{*schema, rows.integer(0).value_or(0)}].push_back(
+          {rows.integer(2).value_or(0), rows.integer(3).value_or(0), rows.integer(5),
+           field_named(rows.text(4).value_or(""))});
+    };
+    session.each_row("NVTX_PAYLOAD_SCHEMA_ENTRIES",
+                     {"domainId", "schemaId", "idx", "type", "name", "offset"}, read, kMaxEntries);
+    for (auto& [key, list] : found) {
+      std::ranges::stable_sort(list, {}, &Entry::index);
+      std::size_t next = 0;
+      for (const Entry& entry : list) {
+        const std::size_t size = size_of_type(entry.type);
+        // An offset that is not given follows from the entries before, each at a multiple of its
+        // size.
+        std::size_t offset = size == 0 ? next : (next + size - 1) / size * size;
+        if (entry.offset && *entry.offset >= 0 && *entry.offset < 65536) {
+          offset = static_cast<std::size_t>(*entry.offset);
+        }
+        next = offset + size;
+        if (entry.what != nullptr && size > 0 && size <= 8) {
+          schemas_[key].push_back({entry.what, offset, size});
+        }
       }
     }
   }
-}
 
-std::optional<PayloadFields> PayloadSchemas::decode(std::string_view bytes,
-                                                  std::int64_t domain) const {
-  if (bytes.size() < kHeadBytes) return std::nullopt;
-  const auto schema = static_cast<std::int64_t>(little_endian(bytes, 8, 8));
-  const std::uint64_t size = little_endian(bytes, 16, 8);
-  if (size > bytes.size() - kHeadBytes) return std::nullopt;
-  auto found = schemas_.find({schema, domain});
-  // Domains are numbered by process; NCCL's schemas are the same in all.
-  if (found == schemas_.end()) {
-    found = schemas_.lower_bound({schema, INT64_MIN});
-    if (found == schemas_.end() || found->first.first != schema) return std::nullopt;
+  /// Nothing: the schema is not NCCL's, or the bytes do not fit it.
+  [[nodiscard]] std::optional<PayloadFields> decode(std::string_view bytes,
+                                                    std::int64_t domain) const {
+    if (bytes.size() < kHeadBytes) return std::nullopt;
+    const auto schema = static_cast<std::int64_t>(little_endian(bytes, 8, 8));
+    const std::uint64_t size = little_endian(bytes, 16, 8);
+    if (size > bytes.size() - kHeadBytes) return std::nullopt;
+    auto found = schemas_.find({schema, domain});
+    // Domains are numbered by process; NCCL's schemas are the same in all.
+    if (found == schemas_.end()) {
+      found = schemas_.lower_bound({schema, INT64_MIN});
+      if (found == schemas_.end() || found->first.first != schema) return std::nullopt;
+    }
+    PayloadFields payload;
+    for (const Field& field : found->second) {
+      if (field.offset + field.size > size) return std::nullopt;
+      payload.*field.what = little_endian(bytes, kHeadBytes + field.offset, field.size);
+    }
+    return payload.communicator ? std::optional(payload) : std::nullopt;
   }
-  PayloadFields payload;
-  for (const Field& field : found->second) {
-    if (field.offset + field.size > size) return std::nullopt;
-    payload.*field.what = little_endian(bytes, kHeadBytes + field.offset, field.size);
-  }
-  return payload.communicator ? std::optional(payload) : std::nullopt;
-}
+
+ private:
+  struct Field {
+    std::optional<std::uint64_t> PayloadFields::*what = nullptr;
+    std::size_t offset = 0;
+    std::size_t size = 0;
+  };
+  using Key = std::pair<std::int64_t, std::int64_t>;  ///< schema, domain
+  std::map<Key, std::vector<Field>> schemas_;
+};
+
+}  // namespace
 
 std::optional<PayloadFields> payload_of_json(std::string_view text) {
   PayloadFields payload;

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "traces/import/nsys_session.hpp"
@@ -25,23 +24,6 @@ struct PayloadFields {
   std::optional<std::uint64_t> rank;
   std::optional<std::uint64_t> device;
   std::optional<std::uint64_t> peer;  ///< of a send or a receive, in the communicator
-};
-
-class PayloadSchemas {
- public:
-  explicit PayloadSchemas(NsysSession& session);
-  /// Nothing: the schema is not NCCL's, or the bytes do not fit it.
-  [[nodiscard]] std::optional<PayloadFields> decode(std::string_view bytes,
-                                                  std::int64_t domain) const;
-
- private:
-  struct Field {
-    std::optional<std::uint64_t> PayloadFields::*what = nullptr;
-    std::size_t offset = 0;
-    std::size_t size = 0;
-  };
-  using Key = std::pair<std::int64_t, std::int64_t>;  ///< schema, domain
-  std::map<Key, std::vector<Field>> schemas_;
 };
 
 /// The fields of a text `{"NCCL communicator ID": 1234, ...}`; numbers may be in quotes and have

@@ -84,8 +84,8 @@ void hold(const JsonValue& json, HeldValue& out) {
   out.value.text = out.text;
 }
 
-/// `{"name": "comm_size", "int64Val": "4096"}`, `{"name": ..., "boolList": {"values": [...]}}`, up to
-/// one that is damaged.
+/// `{"name": "comm_size", "int64Val": "4096"}`, `{"name": ..., "boolList": {"values": [...]}}`, up
+/// to one that is damaged.
 template <class Apply>
 void read_attributes(std::string_view array, Apply apply) {
   for (std::size_t at = array.find('{'); at != std::string_view::npos;) {
@@ -359,13 +359,8 @@ AttributeValue value_of_attribute(const chakra_et::Attribute& attribute) {
   return out;
 }
 
-}  // namespace
-
-NodeMessageReader::NodeMessageReader() : message_(std::make_unique<chakra_et::Node>()) {}
-NodeMessageReader::~NodeMessageReader() = default;
-
-bool NodeMessageReader::read(std::string_view bytes, File& file) {
-  chakra_et::Node& message = *message_;
+/// Adds a node to `file`; `message` gives the memory to read it into. False: the bytes are none.
+bool read_node_message(std::string_view bytes, chakra_et::Node& message, File& file) {
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return false;
   ChakraNode node;
   node.id = message.id();
@@ -389,6 +384,7 @@ bool NodeMessageReader::read(std::string_view bytes, File& file) {
   return true;
 }
 
+/// False: the bytes are not one.
 bool read_metadata_message(std::string_view bytes, File& file) {
   chakra_et::GlobalMetadata message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return false;
@@ -398,8 +394,6 @@ bool read_metadata_message(std::string_view bytes, File& file) {
   }
   return true;
 }
-
-namespace {
 
 constexpr std::size_t kLongestVarint = 10;
 constexpr unsigned char kVersionTag = 0x0a;   // GlobalMetadata: field 1, with a length
@@ -488,11 +482,11 @@ bool is_chakra_stream(std::string_view head) {
 void read_stream(TextWindow& window, std::size_t limit, File& file) {
   limit = std::min<std::size_t>(limit, std::numeric_limits<std::int32_t>::max());
   CounterSet& counters = file.trace.counters;
-  NodeMessageReader nodes;
+  chakra_et::Node message;  // one for all: its memory is used again
   bool first = true;
   while (const auto bytes = next_message(window, limit, counters)) {
     const bool read = first ? read_metadata_message(*bytes, file)
-                            : !bytes->empty() && nodes.read(*bytes, file);
+                            : !bytes->empty() && read_node_message(*bytes, message, file);
     if (!read) counters.add(kDamagedNodes);
     first = false;
   }

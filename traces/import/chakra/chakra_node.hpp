@@ -14,10 +14,6 @@
 #include "traces/import/text_window.hpp"
 #include "traces/trace.hpp"
 
-namespace bubblesim::chakra_et {
-class Node;
-}  // namespace bubblesim::chakra_et
-
 namespace bubblesim::traces::chakra {
 
 // The counters of everything that the Chakra import drops, repairs, infers or leaves out.
@@ -202,25 +198,5 @@ void read_json(TextWindow& window, File& file);
 [[nodiscard]] bool is_chakra_json(std::string_view head);
 /// Whether bytes begin like a stream of GlobalMetadata and Nodes.
 [[nodiscard]] bool is_chakra_stream(std::string_view head);
-
-// Reads the protobuf form of Chakra traces: decodes the bytes of one message.
-
-/// Reads Node messages, one after another, into the same memory.
-class NodeMessageReader {
- public:
-  NodeMessageReader();
-  ~NodeMessageReader();
-  NodeMessageReader(const NodeMessageReader&) = delete;
-  NodeMessageReader& operator=(const NodeMessageReader&) = delete;
-
-  /// Adds a message to `file`. False: the bytes are not a message.
-  [[nodiscard]] bool read(std::string_view bytes, File& file);
-
- private:
-  std::unique_ptr<chakra_et::Node> message_;
-};
-
-/// Reads a GlobalMetadata message. False: the bytes are not one.
-[[nodiscard]] bool read_metadata_message(std::string_view bytes, File& file);
 
 }  // namespace bubblesim::traces::chakra
