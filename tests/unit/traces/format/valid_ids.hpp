@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "traces/trace.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces::format::testing {
 
@@ -15,15 +15,12 @@ inline bool valid_index(std::uint32_t index, std::size_t size) {
 
 /// Does every id of every record point at a record?
 inline bool ids_are_valid(const RankTrace& t) {
-  const auto shaped = [](const DeviceOp& op) {
-    return op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
-  };
   return std::all_of(t.host_calls.begin(), t.host_calls.end(), [&](const HostCall& call) {
     return call.name.index() < t.names.size() && call.thread.index() < t.threads.size() &&
            valid_index(call.stream, t.streams.size());
   }) && std::all_of(t.device_ops.begin(), t.device_ops.end(), [&](const DeviceOp& op) {
     return op.name.index() < t.names.size() && op.stream.index() < t.streams.size() &&
-           (!shaped(op) || op.shape.index() < t.shapes.size()) &&
+           (!has_shape(op) || op.shape.index() < t.shapes.size()) &&
            valid_index(op.launch, t.host_calls.size()) &&
            valid_index(op.collective, t.collectives.size());
   }) && std::all_of(t.edges.begin(), t.edges.end(), [&](const Edge& edge) {
