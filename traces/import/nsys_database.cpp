@@ -94,58 +94,6 @@ Result<void> check_header(std::string_view header, std::uint64_t size, const std
   return {};
 }
 
-}  // namespace
-
-struct Database::State {
-  std::string source;
-  std::string memory;  ///< the database, where it is not read in place
-  sqlite3* handle = nullptr;
-  std::uint64_t size = 0;
-  bool gzip_damaged = false;
-  std::vector<std::string> tables;
-  std::string damage;
-  std::uint64_t rows_left = 0;
-  std::uint64_t text_left = 0;
-
-  State() = default;
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() { sqlite3_close(handle); }
-
-  void note_damage(std::string text) {
-    if (damage.empty()) damage = std::move(text);
-  }
-  [[nodiscard]] std::string fault() const {
-    return handle == nullptr ? "out of memory" : sqlite3_errmsg(handle);
-  }
-
-  void harden() {
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
-    sqlite3_exec(handle, "PRAGMA cell_size_check=ON", nullptr, nullptr, nullptr);
-    // A row takes 8 bytes or more, and no table is read more than twice.
-    rows_left = size / 4 + 1024;
-    text_left = 8 * size + (std::uint64_t{1} << 20U);
-  }
-
-  Result<void> list_tables() {
-    Query query(handle, "SELECT name, rootpage FROM sqlite_master WHERE type='table'");
-    while (query.next()) {
-      if (tables.size() >= kMaxTables) return fail(source, {}, "has more than 4096 tables");
-      // Virtual tables have no page of their own.
-      const char* name = query.text(0);
-      if (name != nullptr && query.integer(1) > 0) tables.emplace_back(name);
-    }
-    if (query.status() == SQLITE_DONE) return {};
-    return fail(source, {}, "cannot be read as an SQLite database: " + fault());
-  }
-};
-
-namespace {
-
 /// What follows `out`, after it.
 Result<std::string> unpack(ByteStream& packed, const fs::path& path, std::string out,
                            std::uint64_t limit) {
@@ -165,12 +113,38 @@ Result<std::string> unpack(ByteStream& packed, const fs::path& path, std::string
 
 }  // namespace
 
-Database::Database(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Database::Database(Database&&) noexcept = default;
-Database& Database::operator=(Database&&) noexcept = default;
-Database::~Database() = default;
+Database::~Database() { sqlite3_close(handle_); }
 
-Result<Database> Database::open(const fs::path& path, std::uint64_t max_unpacked_bytes) {
+std::string Database::fault() const {
+  return handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_);
+}
+
+void Database::harden() {
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
+  sqlite3_exec(handle_, "PRAGMA cell_size_check=ON", nullptr, nullptr, nullptr);
+  // A row takes 8 bytes or more, and no table is read more than twice.
+  rows_left_ = size_ / 4 + 1024;
+  text_left_ = 8 * size_ + (std::uint64_t{1} << 20U);
+}
+
+Result<void> Database::list_tables() {
+  Query query(handle_, "SELECT name, rootpage FROM sqlite_master WHERE type='table'");
+  while (query.next()) {
+    if (tables_.size() >= kMaxTables) return fail(source_, {}, "has more than 4096 tables");
+    // Virtual tables have no page of their own.
+    const char* name = query.text(0);
+    if (name != nullptr && query.integer(1) > 0) tables_.emplace_back(name);
+  }
+  if (query.status() == SQLITE_DONE) return {};
+  return fail(source_, {}, "cannot be read as an SQLite database: " + fault());
+}
+
+Result<std::unique_ptr<Database>> Database::open(const fs::path& path,
+                                                 std::uint64_t max_unpacked_bytes) {
   BUBBLESIM_ASSIGN_OR_RETURN(ByteStream bytes, ByteStream::open(path));
   std::string header(kHeaderBytes, '\0');
   header.resize(bytes.read(header.data(), header.size()));
@@ -182,61 +156,52 @@ Result<Database> Database::open(const fs::path& path, std::uint64_t max_unpacked
     BUBBLESIM_ASSIGN_OR_RETURN(
         std::string all, unpack(bytes, path, std::move(header), max_unpacked_bytes));
     auto made = from_memory(std::move(all), path.string());
-    if (made) made->state_->gzip_damaged = bytes.damaged();
+    if (made) (*made)->gzip_damaged_ = bytes.damaged();
     return made;
   }
   BUBBLESIM_RETURN_IF_ERROR(check_header(header, bytes.total(), path.string()));
-  auto state = std::make_unique<State>();
-  state->source = path.string();
-  state->size = bytes.total();
+  std::unique_ptr<Database> made(new Database(path.string(), bytes.total()));
   const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
   // Immutable: no lock, and no journal beside the file is looked for.
   const std::string uri = file_uri(path.string()) + "?immutable=1";
-  if (sqlite3_open_v2(uri.c_str(), &state->handle, flags, nullptr) != SQLITE_OK) {
-    return fail(path.string(), {}, "cannot be opened: " + state->fault());
+  if (sqlite3_open_v2(uri.c_str(), &made->handle_, flags, nullptr) != SQLITE_OK) {
+    return fail(path.string(), {}, "cannot be opened: " + made->fault());
   }
-  state->harden();
-  BUBBLESIM_RETURN_IF_ERROR(state->list_tables());
-  return Database(std::move(state));
+  made->harden();
+  BUBBLESIM_RETURN_IF_ERROR(made->list_tables());
+  return made;
 }
 
-Result<Database> Database::from_memory(std::string bytes, const std::string& source) {
+Result<std::unique_ptr<Database>> Database::from_memory(std::string bytes,
+                                                        const std::string& source) {
   BUBBLESIM_RETURN_IF_ERROR(
       check_header(std::string_view(bytes).substr(0, kHeaderBytes), bytes.size(), source));
-  auto state = std::make_unique<State>();
-  state->source = source;
-  state->size = bytes.size();
-  state->memory = std::move(bytes);
+  std::unique_ptr<Database> made(new Database(source, bytes.size()));
+  made->memory_ = std::move(bytes);
   // Write-ahead logging is of no use to a copy in memory, and SQLite would refuse it.
-  state->memory[18] = state->memory[19] = 1;
-  auto* data = reinterpret_cast<unsigned char*>(state->memory.data());
-  const auto size = static_cast<sqlite3_int64>(state->memory.size());
-  if (sqlite3_open_v2(":memory:", &state->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+  made->memory_[18] = made->memory_[19] = 1;
+  auto* data = reinterpret_cast<unsigned char*>(made->memory_.data());
+  const auto size = static_cast<sqlite3_int64>(made->size_);
+  if (sqlite3_open_v2(":memory:", &made->handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                       nullptr) != SQLITE_OK ||
-      sqlite3_deserialize(state->handle, "main", data, size, size,
+      sqlite3_deserialize(made->handle_, "main", data, size, size,
                           SQLITE_DESERIALIZE_READONLY) != SQLITE_OK) {
-    return fail(source, {}, "cannot be opened: " + state->fault());
+    return fail(source, {}, "cannot be opened: " + made->fault());
   }
-  state->harden();
-  BUBBLESIM_RETURN_IF_ERROR(state->list_tables());
-  return Database(std::move(state));
+  made->harden();
+  BUBBLESIM_RETURN_IF_ERROR(made->list_tables());
+  return made;
 }
 
-const std::vector<std::string>& Database::tables() const { return state_->tables; }
-const std::string& Database::source() const { return state_->source; }
-std::uint64_t Database::size() const { return state_->size; }
-bool Database::gzip_damaged() const { return state_->gzip_damaged; }
-const std::string& Database::damage() const { return state_->damage; }
-
 bool Database::has_table(std::string_view table) const {
-  return std::ranges::any_of(
-      state_->tables, [table](const std::string& name) { return alike(name, table); });
+  return std::ranges::any_of(tables_,
+                             [table](const std::string& name) { return alike(name, table); });
 }
 
 std::vector<std::string> Database::columns(std::string_view table) const {
   std::vector<std::string> names;
   if (!has_table(table)) return names;
-  Query query(state_->handle, "PRAGMA table_info(" + sql_name(table) + ")");
+  Query query(handle_, "PRAGMA table_info(" + sql_name(table) + ")");
   while (query.next()) {
     const char* name = query.text(1);
     names.emplace_back(name == nullptr ? "" : name);
@@ -247,7 +212,7 @@ std::vector<std::string> Database::columns(std::string_view table) const {
 bool Database::is_row_key(std::string_view table, std::string_view column) const {
   // EXPLAIN QUERY PLAN says how SQLite would look for it, whatever way the key was declared.
   if (!has_table(table)) return false;
-  Query query(state_->handle, "EXPLAIN QUERY PLAN SELECT 1 FROM " + sql_name(table) + " WHERE " +
+  Query query(handle_, "EXPLAIN QUERY PLAN SELECT 1 FROM " + sql_name(table) + " WHERE " +
                                   sql_name(column) + "=1");
   const char* plan = query.next() ? query.text(3) : nullptr;
   return plan != nullptr && std::string_view(plan).starts_with("SEARCH");
@@ -255,10 +220,10 @@ bool Database::is_row_key(std::string_view table, std::string_view column) const
 
 std::uint64_t Database::estimated_rows(std::string_view table) const {
   if (!has_table(table)) return 0;
-  Query query(state_->handle, "SELECT max(rowid) FROM " + sql_name(table));
+  Query query(handle_, "SELECT max(rowid) FROM " + sql_name(table));
   const std::int64_t rows = query.next() ? query.integer(0) : 0;
   return static_cast<std::uint64_t>(std::clamp<std::int64_t>(
-      rows, 0, static_cast<std::int64_t>(state_->size / 8)));
+      rows, 0, static_cast<std::int64_t>(size_ / 8)));
 }
 
 Rows::Rows(const Database& database, std::string_view table, Columns columns)
@@ -271,7 +236,7 @@ Rows Rows::by_key(const Database& database, std::string_view table, std::string_
 
 Rows::Rows(const Database& database, const std::string& table, Columns columns,
            std::string_view key)
-    : state_(database.state_.get()) {
+    : database_(&database) {
   if (!database.has_table(table)) return;
   const std::vector<std::string> stored = database.columns(table);
   std::string sql = "SELECT ";
@@ -287,7 +252,7 @@ Rows::Rows(const Database& database, const std::string& table, Columns columns,
 }
 
 Rows::Rows(Rows&& other) noexcept
-    : state_(other.state_), statement_(other.statement_), present_(std::move(other.present_)),
+    : database_(other.database_), statement_(other.statement_), present_(std::move(other.present_)),
       damaged_(other.damaged_) {
   other.statement_ = nullptr;
 }
@@ -295,14 +260,14 @@ Rows::Rows(Rows&& other) noexcept
 Rows::~Rows() { sqlite3_finalize(statement_); }
 
 void Rows::prepare(const std::string& sql) {
-  if (sqlite3_prepare_v2(state_->handle, sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) {
-    fail_with(sqlite3_errmsg(state_->handle));
+  if (sqlite3_prepare_v2(database_->handle_, sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) {
+    fail_with(sqlite3_errmsg(database_->handle_));
   }
 }
 
 void Rows::fail_with(std::string fault) {
   damaged_ = true;
-  state_->note_damage(std::move(fault));
+  if (database_->damage_.empty()) database_->damage_ = std::move(fault);
   sqlite3_finalize(statement_);
   statement_ = nullptr;
 }
@@ -315,17 +280,17 @@ void Rows::seek(std::int64_t key) {
 
 bool Rows::next() {
   if (statement_ == nullptr) return false;
-  if (state_->rows_left == 0 || state_->text_left == 0) {
+  if (database_->rows_left_ == 0 || database_->text_left_ == 0) {
     fail_with("more rows or longer texts than a file of its size can hold: its pages refer to "
               "one another in circles");
     return false;
   }
   const int status = sqlite3_step(statement_);
   if (status == SQLITE_ROW) {
-    --state_->rows_left;
+    --database_->rows_left_;
     return true;
   }
-  if (status != SQLITE_DONE) fail_with(sqlite3_errmsg(state_->handle));
+  if (status != SQLITE_DONE) fail_with(sqlite3_errmsg(database_->handle_));
   return false;
 }
 
@@ -348,7 +313,7 @@ std::optional<std::string_view> Rows::bytes(std::size_t column) const {
   if (type != SQLITE_TEXT && type != SQLITE_BLOB) return std::nullopt;
   const void* data = sqlite3_column_blob(statement_, at);
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_, at));
-  state_->text_left -= std::min<std::uint64_t>(state_->text_left, size);
+  database_->text_left_ -= std::min<std::uint64_t>(database_->text_left_, size);
   return std::string_view(static_cast<const char*>(data), data == nullptr ? 0 : size);
 }
 

@@ -31,17 +31,17 @@ using Columns = std::initializer_list<std::string_view>;
 class Database {
  public:
   /// A plain file is read in place; gzip, by content, is unpacked in memory.
-  [[nodiscard]] static Result<Database> open(const std::filesystem::path& path,
-                                             std::uint64_t max_unpacked_bytes);
-  [[nodiscard]] static Result<Database> from_memory(std::string bytes,
-                                                    const std::string& source);
+  [[nodiscard]] static Result<std::unique_ptr<Database>> open(const std::filesystem::path& path,
+                                                              std::uint64_t max_unpacked_bytes);
+  [[nodiscard]] static Result<std::unique_ptr<Database>> from_memory(std::string bytes,
+                                                                     const std::string& source);
 
-  Database(Database&&) noexcept;
-  Database& operator=(Database&&) noexcept;
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
   ~Database();
 
   /// Names of ordinary tables, in the order of the schema.
-  [[nodiscard]] const std::vector<std::string>& tables() const;
+  [[nodiscard]] const std::vector<std::string>& tables() const { return tables_; }
   /// Ignores case, as SQL does.
   [[nodiscard]] bool has_table(std::string_view table) const;
   /// Columns of a table, as stored; empty if there is no such table.
@@ -51,18 +51,31 @@ class Database {
   /// Whether the column is the table's integer primary key, which finds a row without a scan.
   [[nodiscard]] bool is_row_key(std::string_view table, std::string_view column) const;
 
-  [[nodiscard]] const std::string& source() const;  ///< the file, as the user named it
-  [[nodiscard]] std::uint64_t size() const;         ///< bytes of the database
-  [[nodiscard]] bool gzip_damaged() const;
+  /// The file, as the user named it.
+  [[nodiscard]] const std::string& source() const { return source_; }
+  /// Bytes of the database.
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  [[nodiscard]] bool gzip_damaged() const { return gzip_damaged_; }
   /// The first error that SQLite reported while reading; empty: none.
-  [[nodiscard]] const std::string& damage() const;
-
-  struct State;
+  [[nodiscard]] const std::string& damage() const { return damage_; }
 
  private:
   friend class Rows;
-  explicit Database(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  Database(std::string source, std::uint64_t size) : source_(std::move(source)), size_(size) {}
+  [[nodiscard]] std::string fault() const;
+  void harden();
+  [[nodiscard]] Result<void> list_tables();
+
+  std::string source_;
+  std::string memory_;  ///< the database, where it is not read in place
+  sqlite3* handle_ = nullptr;
+  std::uint64_t size_;
+  bool gzip_damaged_ = false;
+  std::vector<std::string> tables_;
+  // What reading it uses up and finds.
+  mutable std::string damage_;
+  mutable std::uint64_t rows_left_ = 0;
+  mutable std::uint64_t text_left_ = 0;
 };
 
 /// Reads the rows of a table once, with the named columns. Columns that the table lacks read as
@@ -95,7 +108,7 @@ class Rows {
   void prepare(const std::string& sql);
   void fail_with(std::string fault);
 
-  Database::State* state_ = nullptr;
+  const Database* database_;
   sqlite3_stmt* statement_ = nullptr;
   std::vector<bool> present_;
   bool damaged_ = false;

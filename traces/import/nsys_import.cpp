@@ -158,9 +158,8 @@ Result<NsysFile> read_file(const fs::path& path, const ProgressCallback& progres
                     fs::path(path.filename()).replace_extension(".sqlite").string() + " " +
                     path.filename().string());
   }
-  BUBBLESIM_ASSIGN_OR_RETURN(const nsys::Database database,
-                             nsys::Database::open(path, kMaxUnpackedBytes));
-  return import_database(database, progress);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto database, nsys::Database::open(path, kMaxUnpackedBytes));
+  return import_database(*database, progress);
 }
 
 void count_order(JobTrace& job) {
@@ -234,9 +233,8 @@ Result<JobTrace> import_nsys_file(const fs::path& path, const ProgressCallback& 
 
 Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view source) {
   BUBBLESIM_ASSIGN_OR_RETURN(
-      const nsys::Database database,
-      nsys::Database::from_memory(std::string(bytes), std::string(source)));
-  BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, import_database(database, {}));
+      const auto database, nsys::Database::from_memory(std::string(bytes), std::string(source)));
+  BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, import_database(*database, {}));
   if (!file.ranks_recorded) count_order(file.job);
   return std::move(file.job);
 }
