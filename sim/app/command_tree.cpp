@@ -16,30 +16,6 @@
 namespace bubblesim::app {
 namespace {
 
-struct OptionText {
-  std::vector<std::string> names;    ///< "-o", "--output"; a positional has one name: "PATHS"
-  std::string value;                 ///< placeholder of the value, such as "TEXT"; empty: a flag
-  std::vector<std::string> choices;  ///< all allowed values; empty: any
-  std::string help;
-};
-
-struct CommandText {
-  std::string name;  ///< with the names of its parent commands: "bubblesim capture attach"
-  std::string help;  ///< paragraphs between empty lines; lines of examples begin with two spaces
-  std::vector<OptionText> options;
-  std::vector<OptionText> positionals;
-  std::vector<CommandText> commands;
-
-  /// The last words of the commands below it, in order.
-  [[nodiscard]] std::vector<std::string> command_names() const {
-    std::vector<std::string> names;
-    for (const CommandText& command : commands) {
-      names.push_back(command.name.substr(command.name.rfind(' ') + 1));
-    }
-    return names;
-  }
-};
-
 std::string below(const std::string& parents, const std::string& name) {
   return parents.empty() ? name : parents + " " + name;
 }
@@ -82,15 +58,16 @@ class HelpFormat : public CLI::Formatter {
   }
 };
 
-// "TEXT:{offline,online,both}" as CLI11 writes what a value is.
-void read_type(const std::string& type, OptionText& option) {
-  option.value = type.substr(0, type.find(':'));
+// "TEXT:{offline,online,both}", as CLI11 writes what a value is: the placeholder of the value, and
+// all allowed values (none: any).
+void add_type(const std::string& type, Json& option) {
+  option["value"] = type.substr(0, type.find(':'));
   const std::size_t open = type.find('{');
   const std::size_t close = type.find('}', open);
   if (open == std::string::npos || close == std::string::npos) return;
   for (std::size_t from = open + 1; from < close;) {
     const std::size_t to = std::min(type.find(',', from), close);
-    option.choices.push_back(type.substr(from, to - from));
+    option["choices"].push_back(type.substr(from, to - from));
     from = to + 1;
   }
 }
@@ -123,69 +100,82 @@ void check_number(CLI::Option& option) {
   }
 }
 
-OptionText describe_option(const CLI::Option& option) {
-  OptionText text;
-  text.help = option.get_description();
-  if (option.get_items_expected_max() > 0) read_type(without_numbers(option.get_type_name()), text);
-  if (!option.nonpositional()) {
-    text.names.push_back(option.get_name(true));
-    return text;
-  }
-  for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
+// A positional has one name: "PATHS"; a flag's value is empty.
+Json describe_option(const CLI::Option& option) {
+  Json names = Json::array();
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  if (!option.nonpositional()) names.push_back(option.get_name(true));
+  Json text{{"names", std::move(names)},
+            {"value", ""},
+            {"choices", Json::array()},
+            {"help", option.get_description()}};
+  if (option.get_items_expected_max() > 0) add_type(without_numbers(option.get_type_name()), text);
   return text;
 }
 
-CommandText describe_command(const CLI::App& command, const std::string& parents = "");
+Json describe_command(const CLI::App& command, const std::string& parents = "");
 
 // An option group is a command without a name, whose options are its parent's.
-void add_parts(const CLI::App& command, CommandText& text) {
+void add_parts(const CLI::App& command, Json& text) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_group().empty()) continue;
-    (option->nonpositional() ? text.options : text.positionals)
-        .push_back(describe_option(*option));
+    text[option->nonpositional() ? "options" : "positionals"].push_back(describe_option(*option));
   }
   for (const CLI::App* part : command.get_subcommands(nullptr)) {
     if (part->get_name().empty()) {
       add_parts(*part, text);
     } else if (!is_hidden(*part)) {
-      text.commands.push_back(describe_command(*part, text.name));
+      text["commands"].push_back(describe_command(*part, text["name"].get<std::string>()));
     }
   }
 }
 
-// The command without its hidden parts; `parents`: "bubblesim capture", empty for the program.
-CommandText describe_command(const CLI::App& command, const std::string& parents) {
-  CommandText text;
-  text.name = below(parents, command.get_name());
-  text.help = command.get_description();
+// The command without its hidden parts, its name with those of its parent commands: "bubblesim
+// capture attach". `parents`: "bubblesim capture", empty for the program.
+Json describe_command(const CLI::App& command, const std::string& parents) {
+  Json text{{"name", below(parents, command.get_name())},
+            {"help", command.get_description()},
+            {"options", Json::array()},
+            {"positionals", Json::array()},
+            {"commands", Json::array()}};
   add_parts(command, text);
   return text;
 }
 
-std::vector<std::string> names_of(const std::vector<OptionText>& options) {
+std::vector<std::string> option_names(const Json& command) {
   std::vector<std::string> names;
-  for (const OptionText& option : options) names.push_back(option.names.back());
+  for (const Json& option : command["options"]) names.push_back(option["names"].back());
+  return names;
+}
+
+// The last words of the commands below it, in order.
+std::vector<std::string> command_names(const Json& command) {
+  std::vector<std::string> names;
+  for (const Json& part : command["commands"]) {
+    const auto name = part["name"].get<std::string>();
+    names.push_back(name.substr(name.rfind(' ') + 1));
+  }
   return names;
 }
 
 // The fault of the first word that the command did not take.
-Error unknown_word_of(const CommandText& command, const std::string& word) {
-  const std::size_t space = command.name.find(' ');
-  const std::string help = space == std::string::npos
-                               ? "bubblesim help"
-                               : "bubblesim help" + command.name.substr(space);
+Error unknown_word_of(const Json& command, const std::string& word) {
+  const auto name = command["name"].get<std::string>();
+  const std::size_t space = name.find(' ');
+  const bool program = space == std::string::npos;
   std::string message;
   if (word.starts_with('-')) {
     message = unknown_name_message("option", word.substr(0, word.find('=')),
-                                   names_of(command.options));
-  } else if (!command.commands.empty()) {
-    message = unknown_name_message("command", word, command.command_names());
+                                   option_names(command));
+  } else if (!command["commands"].empty()) {
+    message = unknown_name_message("command", word, command_names(command));
   } else {
     message = "found " + quote_found(word) + ", expected no more words";
   }
-  return {space == std::string::npos ? "" : command.name.substr(space + 1), {},
-          message + "; " + help + " says what they do"};
+  return {program ? "" : name.substr(space + 1), {},
+          message + "; bubblesim help" + (program ? "" : name.substr(space)) +
+              " says what they do"};
 }
 
 }  // namespace
@@ -224,7 +214,7 @@ Result<const CLI::App*> find_command(const CLI::App& program,
     if (found == nullptr) {
       return fail(command == &program ? "" : command->get_name(), {},
                   unknown_name_message("command", word,
-                                       describe_command(*command).command_names()));
+                                       command_names(describe_command(*command))));
     }
     command = found;
   }
@@ -237,23 +227,6 @@ ExitCode print_help(const CLI::App& program, const std::vector<std::string>& wor
   for (const std::string& word : words) name += " " + word;
   print(command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal));
   return kExitOk;
-}
-
-Json options_json(const std::vector<OptionText>& options) {
-  return list_json(options, [](const OptionText& option) -> Json {
-    return {{"names", option.names},
-            {"value", option.value},
-            {"choices", option.choices},
-            {"help", option.help}};
-  });
-}
-
-Json command_json(const CommandText& command) {
-  return {{"name", command.name},
-          {"help", command.help},
-          {"options", options_json(command.options)},
-          {"positionals", options_json(command.positionals)},
-          {"commands", list_json(command.commands, command_json)}};
 }
 
 }  // namespace
@@ -270,7 +243,7 @@ void add_document_commands(CLI::App& parser, AppContext& context) {
       "describe", "Prints all commands and options as JSON (scripts/cmake/documents.py).");
   describe->group("");
   describe->callback(
-      [&parser] { print(indented_text(command_json(describe_command(parser)), 1)); });
+      [&parser] { print(indented_text(describe_command(parser), 1)); });
 }
 
 }  // namespace bubblesim::app
