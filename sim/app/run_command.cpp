@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdio>
 #include <memory>
@@ -42,9 +41,6 @@ class RunWatch {
   /// Watches a run in `modes` modes, each under all policies, whose calls last for `policy_bound`
   /// at most (policy_options.hpp).
   RunWatch(ProgressLine& line, std::size_t modes, Duration policy_bound);
-  ~RunWatch();
-  RunWatch(const RunWatch&) = delete;
-  RunWatch& operator=(const RunWatch&) = delete;
 
   /// Before the run of the next mode; what the options hold lives in the watch.
   void begin_mode(const std::string& name, run::RunOptions& options);
@@ -53,15 +49,13 @@ class RunWatch {
 
  private:
   void end_line();
-  void watch();
+  void look();
   [[nodiscard]] std::string text();
 
   ProgressLine& line_;
   const std::size_t modes_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false;             ///< guarded by mutex_, as are the next three
-  std::size_t mode_ = 0;          ///< from 1
+  std::size_t mode_ = 0;          ///< from 1; guarded by mutex_, as are the next two
   std::string name_;              ///< of the mode
   std::string doing_;
   std::int64_t before_ns_ = 0;    ///< of time_, at the mode's beginning
@@ -71,7 +65,7 @@ class RunWatch {
   std::atomic<bool> stop_{false};
   StopSignals signals_;
   PolicyTimeout timeout_;
-  std::thread thread_;            ///< last: it uses the rest
+  Ticker ticker_;                 ///< last: it uses the rest
 };
 
 constexpr auto kWatchTick = std::chrono::milliseconds{100};
@@ -89,17 +83,7 @@ std::string progress_text(double share, Duration elapsed) {
 
 RunWatch::RunWatch(ProgressLine& line, std::size_t modes, Duration policy_bound)
     : line_(line), modes_(std::max<std::size_t>(1, modes)),
-      timeout_(policy_bound, [this] { end_line(); }), thread_([this] { watch(); }) {}
-
-RunWatch::~RunWatch() {
-  {
-    const std::scoped_lock lock(mutex_);
-    over_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-  line_.clear();
-}
+      timeout_(policy_bound, [this] { end_line(); }), ticker_(kWatchTick, [this] { look(); }) {}
 
 void RunWatch::begin_mode(const std::string& name, run::RunOptions& options) {
   const std::scoped_lock lock(mutex_);
@@ -136,16 +120,14 @@ std::string RunWatch::text() {
   return fmt::format("{}: {}: {}", name_, progress_text(share, elapsed), doing_);
 }
 
-void RunWatch::watch() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kWatchTick, [this] { return over_; })) {
-    if (signals_.count() > 0 && !stop_) {
-      stop_ = true;
-      line_.clear();
-      std::fputs("bubblesim: interrupted: keeps what is done; once more to end at once\n", stderr);
-    }
-    if (!stop_) line_.show(text());
+void RunWatch::look() {
+  const std::scoped_lock lock(mutex_);
+  if (signals_.count() > 0 && !stop_) {
+    stop_ = true;
+    line_.clear();
+    std::fputs("bubblesim: interrupted: keeps what is done; once more to end at once\n", stderr);
   }
+  if (!stop_) line_.show(text());
 }
 
 /// What a run found, mode by mode.

@@ -310,11 +310,7 @@ class LocalSweep {
       : registry_(registry), options_(options), journal_(std::move(journal)), display_(display),
         writer_(store, endings.kept_in),
         timeout_(endings.policy_bound, [this] { keep_finished(writer_, display_); }),
-        watch_([this] { watch(); }) {}
-
-  ~LocalSweep() { end_watch(); }
-  LocalSweep(const LocalSweep&) = delete;
-  LocalSweep& operator=(const LocalSweep&) = delete;
+        watch_(std::in_place, kSweepTick, [this] { look(); }) {}
 
   void give_up(const std::vector<store::PlannedRun>& runs, const sweep::DeadJournals& dead) {
     for (const store::PlannedRun& run : runs) {
@@ -343,27 +339,19 @@ class LocalSweep {
   }
 
   [[nodiscard]] Result<void> finish() {
-    end_watch();
+    watch_.reset();
     return writer_.finish();
   }
 
  private:
-  void end_watch() {
-    ended_ = true;
-    if (watch_.joinable()) watch_.join();
-  }
-
   void finished(store::RunRecord&& record) {
     display_.finished(record);
     writer_.add(std::move(record));
   }
 
-  void watch() {
-    while (!ended_) {
-      if (signals_.count() > 1) leave_sweep(writer_, display_, journal_.get());
-      display_.show(signals_.count() > 0);
-      std::this_thread::sleep_for(kSweepTick);
-    }
+  void look() {
+    if (signals_.count() > 1) leave_sweep(writer_, display_, journal_.get());
+    display_.show(signals_.count() > 0);
   }
 
   const policy::Registry& registry_;
@@ -373,8 +361,7 @@ class LocalSweep {
   StopSignals signals_{SecondSignal::kIsCounted};
   sweep::RecordWriter writer_;
   PolicyTimeout timeout_;
-  std::atomic<bool> ended_{false};
-  std::thread watch_;
+  std::optional<Ticker> watch_;
 };
 
 }  // namespace

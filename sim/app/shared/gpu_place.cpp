@@ -87,18 +87,10 @@ Result<std::unique_ptr<GpuPlace>> GpuPlace::open(const PlaceArguments& arguments
   place->rig_.environment = inherited_environment();
   place->rig_.progress = std::move(progress);
   place->rig_.stop = &place->stop_;
-  place->watch_ = std::thread([&place = *place] {
-    while (!place.ended_) {
-      std::this_thread::sleep_for(kLook);
-      if (place.signals_.count() > 0) place.stop_ = true;
-    }
+  place->watch_.emplace(kLook, [&place = *place] {
+    if (place.signals_.count() > 0) place.stop_ = true;
   });
   return place;
-}
-
-GpuPlace::~GpuPlace() {
-  ended_ = true;
-  if (watch_.joinable()) watch_.join();
 }
 
 Result<void> GpuPlace::read_card(const std::string& gpu) {

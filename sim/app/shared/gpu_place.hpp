@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "capture/rig/rig.hpp"
 #include "capture/substrate/card_state.hpp"
@@ -40,9 +39,6 @@ class GpuPlace {
   [[nodiscard]] static Result<std::unique_ptr<GpuPlace>> open(const PlaceArguments& arguments,
                                                               const hardware::GpuSpec& device,
                                                               run::ProgressText progress);
-  ~GpuPlace();
-  GpuPlace(const GpuPlace&) = delete;
-  GpuPlace& operator=(const GpuPlace&) = delete;
 
   [[nodiscard]] const capture::RigPlace& rig() const { return rig_; }
   /// Driver and date, and the SM clock when the GPU was opened and now.
@@ -62,8 +58,7 @@ class GpuPlace {
   capture::RigPlace rig_;
   StopSignals signals_;
   std::atomic<bool> stop_{false};
-  std::atomic<bool> ended_{false};
-  std::thread watch_;
+  std::optional<Ticker> watch_;
 };
 
 }  // namespace bubblesim::app

@@ -1,10 +1,13 @@
 #include "sim/app/shared/own_process.hpp"
 
 #include <charconv>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <unistd.h>
+#include <utility>
 
 #include "sim/app/shared/app.hpp"
 #include "sim/policy/session/call_mark.hpp"
@@ -88,6 +91,15 @@ StopSignals::~StopSignals() {
 int StopSignals::count() const { return signal_count; }
 
 const std::atomic<bool>& StopSignals::stop() const { return signalled; }
+
+Ticker::Ticker(Duration pause, std::function<void()> look)
+    : thread_([pause, look = std::move(look)](const std::stop_token& end) {
+        std::mutex mutex;
+        std::unique_lock lock(mutex);
+        std::condition_variable_any wake;  // only the thread's end wakes it
+        do look();
+        while (!wake.wait_for(lock, end, pause, [&end] { return end.stop_requested(); }));
+      }) {}
 
 namespace {
 

@@ -5,11 +5,14 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <pthread.h>
 #include <string>
+#include <thread>
 
 #include "sim/base/child_process.hpp"
 #include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
 
 namespace bubblesim::app {
 
@@ -50,6 +53,15 @@ class StopSignals {
   static constexpr std::array kSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 
   std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+/// While it lives, calls `look` on a thread of its own: at once, and again after each `pause`.
+class Ticker {
+ public:
+  Ticker(Duration pause, std::function<void()> look);
+
+ private:
+  std::jthread thread_;
 };
 
 // A crash names the policy and the run that caused it on standard error. A sweep's run is also

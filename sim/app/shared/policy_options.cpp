@@ -2,13 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <condition_variable>
 #include <fmt/format.h>
-#include <mutex>
 #include <set>
 #include <utility>
 
-#include "sim/app/shared/own_process.hpp"
 #include "sim/base/units.hpp"
 #include "sim/plugin/load_policies.hpp"
 #include "sim/sweep/program_version.hpp"
@@ -52,8 +49,6 @@ Result<std::string> version_with_policies(const AppContext& context) {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr Duration kTick = std::chrono::milliseconds(50);
 // A process that was stopped and goes on has not been in a call all that time.
 constexpr Duration kLongestTick = 4 * kTick;
@@ -75,24 +70,12 @@ void add_policy_timeout_option(CLI::App& command, Duration& bound) {
 
 PolicyTimeout::PolicyTimeout(Duration bound, std::function<void()> before_end)
     : bound_(bound), before_end_(std::move(before_end)) {
-  if (bound_ <= Duration{}) return;
-  thread_ = std::jthread([this](const std::stop_token& end) { watch(end); });
+  if (bound_ > Duration{}) ticker_.emplace(kTick, [this] { look(); });
 }
 
-void PolicyTimeout::watch(const std::stop_token& end) {
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
-  std::condition_variable_any tick;  // only the thread's end wakes it
-  Clock::time_point last = Clock::now();
-  while (!end.stop_requested()) {
-    tick.wait_for(lock, end, kTick, [] { return false; });
-    const Clock::time_point now = Clock::now();
-    look(std::min(std::chrono::duration_cast<Duration>(now - std::exchange(last, now)),
-                  kLongestTick));
-  }
-}
-
-void PolicyTimeout::look(Duration since) {
+void PolicyTimeout::look() {
+  const auto now = std::chrono::steady_clock::now();
+  const Duration since = std::min<Duration>(now - std::exchange(last_, now), kLongestTick);
   std::map<const policy::CallMark*, Seen> in_flight;
   std::string overdue;
   pthread_t thread{};

@@ -2,14 +2,15 @@
 // bubblesim) and --policy-timeout.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
-#include <stop_token>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/own_process.hpp"
 #include "sim/base/time.hpp"
 #include "sim/policy/session/call_mark.hpp"
 
@@ -42,8 +43,6 @@ void add_policy_timeout_option(CLI::App& command, Duration& bound);
 class PolicyTimeout {
  public:
   PolicyTimeout(Duration bound, std::function<void()> before_end);
-  PolicyTimeout(const PolicyTimeout&) = delete;
-  PolicyTimeout& operator=(const PolicyTimeout&) = delete;
 
  private:
   struct Seen {
@@ -51,13 +50,13 @@ class PolicyTimeout {
     Duration lasted{};
   };
 
-  void watch(const std::stop_token& end);
-  void look(Duration since);
+  void look();
 
   const Duration bound_;
   const std::function<void()> before_end_;
-  std::map<const policy::CallMark*, Seen> seen_;  // calls in flight; the thread's own
-  std::jthread thread_;
+  std::map<const policy::CallMark*, Seen> seen_;  // calls in flight; the ticker's own
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  std::optional<Ticker> ticker_;
 };
 
 }  // namespace bubblesim::app
