@@ -60,13 +60,7 @@ std::string short_number(double value) { return fmt::format("{:.5g}", value); }
 
 std::string csv_table(const std::vector<Line>& lines) {
   std::string text;
-  for (const Line& line : lines) {
-    for (const std::string& cell : line) {
-      if (&cell != &line[0]) text += ',';
-      append_csv_cell(text, cell);
-    }
-    text += '\n';
-  }
+  for (const Line& line : lines) append_csv_line(text, line);
   return text;
 }
 

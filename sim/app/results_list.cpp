@@ -87,11 +87,7 @@ Line list_line(const store::StoredRow& row, const std::vector<std::string>& poin
   Line line{for_people ? row.key.substr(0, kShownDigits) : row.key, row.sweep,
             std::to_string(row.index), std::to_string(row.seed)};
   for (const std::string& pointer : pointers) {
-    std::string text;
-    for (const store::Setting& setting : row.settings) {
-      if (setting.pointer == pointer) text = store::setting_text(setting.value);
-    }
-    line.push_back(text);
+    line.push_back(store::setting_at(row.settings, pointer));
   }
   for (const std::size_t column : columns) {
     line.push_back(for_people ? shown_cell(row, column) : store::cell_text(row.row.cells[column]));

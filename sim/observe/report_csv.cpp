@@ -319,7 +319,7 @@ const CsvColumn kCsvColumns[] = {
 struct TextOf {
   std::string operator()(std::monostate) const { return {}; }
   std::string operator()(std::uint64_t value) const { return std::to_string(value); }
-  std::string operator()(double value) const { return number(value); }
+  std::string operator()(double value) const { return shortest_text(value); }
   std::string operator()(Decimal value) const { return decimal(value.span, value.digits); }
   std::string operator()(std::string text) const { return text; }
 };
@@ -352,13 +352,9 @@ std::string header_of(std::span<const CsvColumn> columns) {
 }
 
 void append_row(std::string& text, const CsvRow& row, std::span<const CsvColumn> columns) {
-  bool first = true;
-  for (const CsvColumn& column : columns) {
-    if (!first) text += ',';
-    first = false;
-    append_csv_cell(text, std::visit(TextOf{}, column.value(row)));
-  }
-  text += '\n';
+  append_csv_line(text, columns | std::views::transform([&row](const CsvColumn& column) {
+                          return std::visit(TextOf{}, column.value(row));
+                        }));
 }
 
 constexpr std::string_view kServersFile[] = {

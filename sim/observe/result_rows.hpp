@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,20 +37,11 @@ struct ResultRow {
 
 // Numbers as the CSV files of this room write them (OUTPUTS.md, "CSV").
 
-/// The shortest text that reads back as the same double; no value gives an empty text.
-inline std::string number(double value) { return shortest_text(value); }
-
-inline std::string number(const std::optional<double>& value) {
-  return value ? number(*value) : std::string();
-}
-
 /// Nanoseconds divided by 10^`decimals`, exactly, with `decimals` digits after the point.
 inline std::string decimal(Duration span, std::size_t decimals) {
   std::string text;
   append_decimal(text, span.count(), decimals);
   return text;
 }
-inline std::string seconds(Duration span) { return decimal(span, 9); }
-inline std::string milliseconds(Duration span) { return decimal(span, 6); }
 
 }  // namespace bubblesim::observe

@@ -126,33 +126,6 @@ constexpr std::array<std::string_view, 14> kUsageColumns{
     "filler_sm_fraction",   "memory_bytes",
     "power_w",              "clock_mhz"};
 
-void append_cell(std::string& line, const std::string& cell) {
-  line += ',';
-  line += cell;
-}
-
-void append_interval(std::string& line, const UsageInterval& interval, std::uint32_t sm_count) {
-  const auto length = static_cast<double>((interval.to - interval.from).count());
-  const auto share = [length](Duration part) {
-    return number(static_cast<double>(part.count()) / length);
-  };
-  const auto sm_share = [&](std::int64_t sm_ns) {
-    const double whole = length * sm_count;
-    return number(whole > 0 ? static_cast<double>(sm_ns) / whole : 0);
-  };
-  append_cell(line, milliseconds(interval.from - kSimStart));
-  append_cell(line, milliseconds(interval.to - kSimStart));
-  append_cell(line, share(interval.busy));
-  append_cell(line, share(interval.training_busy));
-  append_cell(line, share(interval.filler_busy));
-  append_cell(line, sm_share(interval.training_sm_ns));
-  append_cell(line, sm_share(interval.filler_sm_ns));
-  append_cell(line, std::to_string(interval.memory.value));
-  append_cell(line, interval.power ? number(interval.power->watts) : std::string());
-  append_cell(line, interval.power ? number(interval.power->clock_mhz) : std::string());
-  line += '\n';
-}
-
 }  // namespace
 
 std::string usage_header() { return fmt::format("{}\n", fmt::join(kUsageColumns, ",")); }
@@ -160,17 +133,27 @@ std::string usage_header() { return fmt::format("{}\n", fmt::join(kUsageColumns,
 std::string usage_rows(const RunReport& report) {
   std::string text;
   for (std::size_t policy = 0; policy < report.policies.size(); ++policy) {
-    const PolicyResult& result = report.policies[policy];
-    for (const GpuUsage& gpu : result.usage) {
-      std::string start;
-      append_csv_cell(start, report.config);
-      start += ',';
-      append_csv_cell(start, result.policy);
-      append_cell(start, std::to_string(policy));
-      append_cell(start, std::to_string(gpu.gpu.value));
+    for (const GpuUsage& gpu : report.policies[policy].usage) {
       for (const UsageInterval& interval : gpu.intervals) {
-        text += start;
-        append_interval(text, interval, gpu.sm_count);
+        const auto length = static_cast<double>((interval.to - interval.from).count());
+        const auto share = [length](Duration part) {
+          return shortest_text(static_cast<double>(part.count()) / length);
+        };
+        const auto sm_share = [&](std::int64_t sm_ns) {
+          const double whole = length * gpu.sm_count;
+          return shortest_text(whole > 0 ? static_cast<double>(sm_ns) / whole : 0);
+        };
+        const auto& power = interval.power;
+        append_csv_line(
+            text, std::array<std::string, kUsageColumns.size()>{
+                      report.config, report.policies[policy].policy, std::to_string(policy),
+                      std::to_string(gpu.gpu.value), decimal(interval.from - kSimStart, 6),
+                      decimal(interval.to - kSimStart, 6), share(interval.busy),
+                      share(interval.training_busy), share(interval.filler_busy),
+                      sm_share(interval.training_sm_ns), sm_share(interval.filler_sm_ns),
+                      std::to_string(interval.memory.value),
+                      power ? shortest_text(power->watts) : "",
+                      power ? shortest_text(power->clock_mhz) : ""});
       }
     }
   }

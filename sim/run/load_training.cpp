@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/number_text.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/observe/result_rows.hpp"
 #include "sim/run/run_inputs.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/synthesise.hpp"
@@ -257,8 +257,8 @@ Errors check_power(const RunConfig& config, const hardware::GpuSpec& device) {
                          const std::string& unit) {
     if (!value || (*value >= low && *value <= high)) return;
     errors.push_back({config.file, std::string("/power/") + key,
-                      "found " + observe::number(*value) + "; expected " + observe::number(low) +
-                          " to " + observe::number(high) + " " + unit + " of " + device.name});
+                      "found " + shortest_text(*value) + "; expected " + shortest_text(low) +
+                          " to " + shortest_text(high) + " " + unit + " of " + device.name});
   };
   check("clock_mhz", config.power->clock_mhz, power.least_clock_mhz, power.full_clock_mhz, "MHz");
   check("cap_w", config.power->cap_w, power.idle_w, power.limit_w, "W, idle to the board's limit,");
@@ -292,8 +292,8 @@ Errors check_node_power(const RunConfig& config, const TrainingInputs& training)
   const double high = gpus * training.device.power.limit_w;
   const double found = *config.power->node_cap_w;
   if (found >= low && found <= high) return {};
-  return {{config.file, place, "found " + observe::number(found) + "; expected " +
-                                   observe::number(low) + " to " + observe::number(high) +
+  return {{config.file, place, "found " + shortest_text(found) + "; expected " +
+                                   shortest_text(low) + " to " + shortest_text(high) +
                                    " W, idle to the boards' limit, of the " +
                                    std::to_string(gpus) + " GPUs of a node"}};
 }

@@ -1,5 +1,6 @@
 #include "sim/store/store_export.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -10,44 +11,25 @@
 namespace bubblesim::store {
 namespace {
 
-/// A line of cells.
-class CsvLine {
- public:
-  void append(std::string_view cell) {
-    if (!std::exchange(first_, false)) line_ += ',';
-    append_csv_cell(line_, cell);
-  }
-  [[nodiscard]] std::string end() && { return std::move(line_) + '\n'; }
-
- private:
-  std::string line_;
-  bool first_ = true;
-};
-
 std::string csv_header(const std::vector<std::string>& pointers) {
-  CsvLine line;
-  for (const observe::ResultColumn& column : observe::result_columns()) line.append(column.name);
-  for (const char* name : {"key", "sweep", "index", "point", "repetition"}) line.append(name);
-  for (const std::string& pointer : pointers) line.append(pointer);
-  return std::move(line).end();
+  std::vector<std::string_view> names;
+  for (const observe::ResultColumn& column : observe::result_columns()) names.push_back(column.name);
+  names.insert(names.end(), {"key", "sweep", "index", "point", "repetition"});
+  names.insert(names.end(), pointers.begin(), pointers.end());
+  std::string line;
+  append_csv_line(line, names);
+  return line;
 }
 
 std::string csv_line(const StoredRow& row, const std::vector<std::string>& pointers) {
-  CsvLine line;
-  for (const observe::Cell& cell : row.row.cells) line.append(cell_text(cell));
-  line.append(row.key);
-  line.append(row.sweep);
-  line.append(std::to_string(row.index));
-  line.append(row.point);
-  line.append(std::to_string(row.repetition));
-  for (const std::string& pointer : pointers) {
-    std::string text;
-    for (const Setting& setting : row.settings) {
-      if (setting.pointer == pointer) text = setting_text(setting.value);
-    }
-    line.append(text);
-  }
-  return std::move(line).end();
+  std::vector<std::string> cells;
+  for (const observe::Cell& cell : row.row.cells) cells.push_back(cell_text(cell));
+  cells.insert(cells.end(), {row.key, row.sweep, std::to_string(row.index), row.point,
+                             std::to_string(row.repetition)});
+  for (const std::string& pointer : pointers) cells.push_back(setting_at(row.settings, pointer));
+  std::string line;
+  append_csv_line(line, cells);
+  return line;
 }
 
 std::string json_line(const StoredRow& row) {
@@ -90,6 +72,11 @@ Json settings_object(const std::vector<Setting>& settings) {
 std::string setting_text(const std::string& json) {
   const Json value = Json::parse(json, nullptr, false);
   return value.is_string() ? value.get<std::string>() : json;
+}
+
+std::string setting_at(const std::vector<Setting>& settings, std::string_view pointer) {
+  const auto found = std::ranges::find(settings, pointer, &Setting::pointer);
+  return found == settings.end() ? std::string() : setting_text(found->value);
 }
 
 Result<std::vector<std::string>> swept_pointers(ResultsStore& store, const RowFilter& filter) {

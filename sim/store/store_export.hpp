@@ -39,4 +39,8 @@ using TextSink = std::function<Result<void>(std::string_view)>;
 /// A setting's value for people: texts without quotes, other values as JSON.
 [[nodiscard]] std::string setting_text(const std::string& json);
 
+/// The text of the setting of that pointer; empty: there is none.
+[[nodiscard]] std::string setting_at(const std::vector<Setting>& settings,
+                                     std::string_view pointer);
+
 }  // namespace bubblesim::store

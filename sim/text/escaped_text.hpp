@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace bubblesim {
 
@@ -20,6 +21,17 @@ inline void append_csv_cell(std::string& line, std::string_view cell) {
     line += letter;
   }
   line += '"';
+}
+
+/// The cells as a line, with its line end.
+template <class Cells>
+void append_csv_line(std::string& text, const Cells& cells) {
+  bool first = true;
+  for (const auto& cell : cells) {
+    if (!std::exchange(first, false)) text += ',';
+    append_csv_cell(text, cell);
+  }
+  text += '\n';
 }
 
 // Text inside of SVG, HTML and XML.
