@@ -20,6 +20,7 @@
 #include "sim/advise/question.hpp"
 #include "sim/advise/space.hpp"
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/app/shared/own_process.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/app/shared/run_arguments.hpp"
@@ -53,7 +54,6 @@ struct AdviseArguments {
   std::string store;
   std::string config;
   std::string html;
-  std::vector<std::string> policy_libraries;
   std::size_t threads = 0;
   bool json = false;
 };
@@ -169,7 +169,7 @@ void add_question_options(CLI::App& command, AdviseArguments& arguments) {
       ->capture_default_str();
 }
 
-void add_output_options(CLI::App& command, AdviseArguments& arguments) {
+void add_output_options(CLI::App& command, AdviseArguments& arguments, AppContext& context) {
   command.add_option("-o,--store", arguments.store,
                      "Store that keeps all runs, as a sweep's; started again, it goes on there "
                      "(default: nothing is kept)");
@@ -180,7 +180,7 @@ void add_output_options(CLI::App& command, AdviseArguments& arguments) {
                      "keeps and what the filler gains");
   command.add_option("--threads", arguments.threads,
                      "Simulations at once; the answer does not depend on it (default: all cores)");
-  add_policy_library_option(command, arguments.policy_libraries);
+  add_policy_library_option(command, context);
   add_policy_timeout_option(command, arguments.job.policy_bound);
   command.add_flag("--json", arguments.json, "Print JSON instead of text");
 }
@@ -238,7 +238,7 @@ CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& a
   return questions;
 }
 
-void add_advise_options(CLI::App& command, AdviseArguments& arguments) {
+void add_advise_options(CLI::App& command, AdviseArguments& arguments, AppContext& context) {
   arguments.job.command = "advise";
   arguments.job.config_kind = "question";
   command.add_option("QUESTION|TRAINING", arguments.job.config,
@@ -247,7 +247,7 @@ void add_advise_options(CLI::App& command, AdviseArguments& arguments) {
   add_job_options(command, arguments.job);
   add_time_options(command, arguments.job);
   add_question_options(command, arguments);
-  add_output_options(command, arguments);
+  add_output_options(command, arguments, context);
 }
 
 // ---- What `measure` and `fill` say to a recommended setting, asked without starting anything.
@@ -393,7 +393,6 @@ Errors write_files(const Answered& answered, const std::string& page) {
 }
 
 ExitCode run_advise(AdviseArguments& arguments, const CLI::App& command, AppContext& context) {
-  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto questions, advise_questions(arguments, command, context));
   StopSignals signals;
   const PolicyTimeout timeout(arguments.job.policy_bound, nullptr);
@@ -418,9 +417,8 @@ ExitCode run_advise(AdviseArguments& arguments, const CLI::App& command, AppCont
 }  // namespace
 
 void add_advise_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<AdviseArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "advise",
+  auto [command, arguments] = add_command(
+      parser, context, run_advise, "advise",
       "Says what to run: searches policies, their parameters and loads for what gains most while "
       "training keeps its throughput and the service its latency.\n\n"
       "Examples:\n"
@@ -434,15 +432,12 @@ void add_advise_command(CLI::App& parser, AppContext& context) {
       "Exit codes: 0 there is an answer, be it that nothing keeps the limits; 1 it must not be "
       "trusted (a counter of severity error); 2 a fault of the input or of a policy, or limits "
       "that nothing could keep; 130 stopped by Ctrl-C or SIGTERM, with the best so far.");
-  add_advise_options(*command, *arguments);
+  add_advise_options(*command, *arguments, context);
   context.outputs.writes(*command, "--config", [](const std::string& value) {
     return std::vector<std::string>{value, path_of_mode(value, "offline"),
                                     path_of_mode(value, "online")};
   });
   context.outputs.writes(*command, "--html");
-  command->callback([arguments, command, &context] {
-    context.exit_code = reported(run_advise(*arguments, *command, context));
-  });
 }
 
 }  // namespace bubblesim::app

@@ -121,24 +121,19 @@ std::string calibration_table(const measure::Calibration& calibration) {
 // Times in nanoseconds, rates in bytes a second; `measured` null where the base's value stays.
 std::string calibration_json(const measure::Calibration& calibration,
                              const measure::CalibrationOrigin& origin) {
-  Json constants = Json::array();
-  for (const CalibratedConstant& constant : calibration.constants) {
-    constants.push_back(constant_json(constant));
-  }
-  Json shares = Json::array();
-  for (const measure::SmShare& share : calibration.sm_shares) {
-    shares.push_back({{"percentage", share.percentage},
-                      {"sms", share.sms},
-                      {"kernel_ns", share.length_ns},
-                      {"n", share.count}});
-  }
+  Json shares = list_json(calibration.sm_shares, [](const measure::SmShare& share) -> Json {
+    return {{"percentage", share.percentage},
+            {"sms", share.sms},
+            {"kernel_ns", share.length_ns},
+            {"n", share.count}};
+  });
   Json out{{"date", origin.date},
            {"device", origin.device},
            {"driver", origin.driver},
            {"fake", origin.fake},
            {"sm_clock_before_mhz", clock_json(origin.clock_before_mhz)},
            {"sm_clock_after_mhz", clock_json(origin.clock_after_mhz)},
-           {"constants", std::move(constants)},
+           {"constants", list_json(calibration.constants, constant_json)},
            {"sm_shares", std::move(shares)}};
   if (calibration.contention) {
     const measure::ContentionFit& fit = *calibration.contention;
@@ -312,8 +307,7 @@ void add_calibrate_command(CLI::App& parser, AppContext& context) {
       ->group("");
   add_place_options(*command, arguments->place);
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
-  context.outputs.writes(*command, "--output");
-  context.outputs.writes(*command, "--residuals");
+  context.outputs.writes(*command, {"--output", "--residuals"});
 }
 
 }  // namespace bubblesim::app

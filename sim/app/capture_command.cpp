@@ -125,14 +125,13 @@ std::vector<std::string> files_in_use(const RanJob& ran, const std::string& sock
 
 void print_json(const RanJob& ran, const capture::CollectedRecordings& collected,
                 const std::string& message) {
-  Json faults = Json::array();
-  for (const Error& fault : collected.faults) faults.push_back(fault.text());
   const Json recordings = Json::parse(recordings_json(collected.recordings), nullptr, false);
   const Json json{{"exit_code", ran.end.exit_code},
                   {"signal", ran.end.signal},
                   {"ran_ns", to_ns(ran.facts.ran)},
                   {"recordings", recordings},
-                  {"faults", faults},
+                  {"faults", list_json(collected.faults,
+                                       [](const Error& fault) { return fault.text(); })},
                   {"message", message}};
   fmt::print("{}\n", compact_text(json));
 }

@@ -20,6 +20,7 @@
 #include "capture/control/recorder_client.hpp"
 #include "capture/protocol/capture_request.hpp"
 #include "sim/app/capture_command.hpp"
+#include "sim/app/shared/command.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -353,18 +354,14 @@ ExitCode mark(const ControlArguments& arguments) {
   return kExitUntrusted;
 }
 
-using Action = ExitCode (*)(const ControlArguments&);
-
-CLI::App* add_command(CLI::App& capture, AppContext& context, const char* name, const char* help,
-                      const std::shared_ptr<ControlArguments>& arguments, Action action) {
-  CLI::App* command = capture.add_subcommand(name, help);
+auto add_control(CLI::App& capture, AppContext& context, ExitCode (*run)(const ControlArguments&),
+                 const char* name, const char* help) {
+  auto [command, arguments] = add_command(capture, context, run, name, help);
   add_sockets_option(*command, arguments->options);
   command->add_option("--timeout", arguments->timeout_s, "Seconds to wait for an answer")
       ->check(CLI::Range(0.01, 600.0))
       ->capture_default_str();
-  command->callback(
-      [arguments, action, &context] { context.exit_code = reported(action(*arguments)); });
-  return command;
+  return std::pair(command, arguments);
 }
 
 CLI::Option* add_pids(CLI::App& command, ControlArguments& arguments) {
@@ -375,47 +372,43 @@ CLI::Option* add_pids(CLI::App& command, ControlArguments& arguments) {
 }  // namespace
 
 void add_capture_control_commands(CLI::App& capture, AppContext& context) {
-  auto arguments = std::make_shared<ControlArguments>();
-  CLI::App* command = add_command(
-      capture, context, "attach",
+  constexpr const char* kJson = "Print JSON instead of a table";
+  const auto [attaching, to_attach] = add_control(
+      capture, context, attach, "attach",
       "Starts a recording in processes that have a recorder.\n\nExamples:\n"
       "  bubblesim capture attach 4711 -o out/run --duration 10s --wait\n"
-      "  bubblesim capture attach 4711 4712 -o out/run --start-at 1800000000 --iterations 20",
-      arguments, attach);
-  add_pids(*command, *arguments)->required();
-  add_recording_options(*command, arguments->options);
-  command->get_option("--output")->required();
-  context.outputs.writes(*command, "--output", files_named({"rank"}, ".btr"));
-  command->add_flag("--wait", arguments->wait,
-                    "Until the recordings are over; Ctrl-C stops them. Then sums them up");
-  command->add_flag("--json", arguments->json, "Print JSON instead of a table");
+      "  bubblesim capture attach 4711 4712 -o out/run --start-at 1800000000 --iterations 20");
+  add_pids(*attaching, *to_attach)->required();
+  add_recording_options(*attaching, to_attach->options);
+  attaching->get_option("--output")->required();
+  context.outputs.writes(*attaching, "--output", files_named({"rank"}, ".btr"));
+  attaching->add_flag("--wait", to_attach->wait,
+                      "Until the recordings are over; Ctrl-C stops them. Then sums them up");
+  attaching->add_flag("--json", to_attach->json, kJson);
 
-  arguments = std::make_shared<ControlArguments>();
-  command = add_command(capture, context, "stop",
-                        "Ends recordings and waits until their files are whole.\n\nExample:\n"
-                        "  bubblesim capture stop 4711",
-                        arguments, stop);
-  add_pids(*command, *arguments)->required();
-  command->add_flag("--json", arguments->json, "Print JSON instead of a table");
+  const auto [stopping, to_stop] = add_control(
+      capture, context, stop, "stop",
+      "Ends recordings and waits until their files are whole.\n\nExample:\n"
+      "  bubblesim capture stop 4711");
+  add_pids(*stopping, *to_stop)->required();
+  stopping->add_flag("--json", to_stop->json, kJson);
 
-  arguments = std::make_shared<ControlArguments>();
-  command = add_command(capture, context, "status",
-                        "What recorders do: those named, or all that you may ask.\n\nExample:\n"
-                        "  bubblesim capture status --json",
-                        arguments, status);
-  add_pids(*command, *arguments);
-  command->add_flag("--json", arguments->json, "Print JSON instead of a table");
+  const auto [asking, to_ask] = add_control(
+      capture, context, status, "status",
+      "What recorders do: those named, or all that you may ask.\n\nExample:\n"
+      "  bubblesim capture status --json");
+  add_pids(*asking, *to_ask);
+  asking->add_flag("--json", to_ask->json, kJson);
 
-  arguments = std::make_shared<ControlArguments>();
-  command = add_command(capture, context, "mark",
-                        "Puts a named instant into a recording.\n\nExample:\n"
-                        "  bubblesim capture mark 4711 \"evaluation begins\"",
-                        arguments, mark);
-  arguments->pids.assign(1, 0);
-  command->add_option("PID", arguments->pids.front(), "Process of a job")
+  const auto [marking, to_mark] = add_control(
+      capture, context, mark, "mark",
+      "Puts a named instant into a recording.\n\nExample:\n"
+      "  bubblesim capture mark 4711 \"evaluation begins\"");
+  to_mark->pids.assign(1, 0);
+  marking->add_option("PID", to_mark->pids.front(), "Process of a job")
       ->required()
       ->check(CLI::Range(1, 1 << 30));
-  command->add_option("NAME", arguments->mark, "Of the mark")->required();
+  marking->add_option("NAME", to_mark->mark, "Of the mark")->required();
 }
 
 }  // namespace bubblesim::app

@@ -51,24 +51,23 @@ std::string recordings_text(const std::vector<RecordingSummary>& recordings) {
 }
 
 std::string recordings_json(const std::vector<RecordingSummary>& recordings) {
-  Json list = Json::array();
-  for (const RecordingSummary& recording : recordings) {
-    list.push_back({{"path", recording.path},
-                    {"rank", recording.rank},
-                    {"world_size", recording.world_size},
-                    {"device", recording.device},
-                    {"length_ns", to_ns(recording.span)},
-                    {"kernels", recording.kernels},
-                    {"collectives", recording.collectives},
-                    {"copies", recording.copies},
-                    {"calls", recording.calls},
-                    {"ranges", recording.ranges},
-                    {"iterations", recording.iterations},
-                    {"lost", recording.lost},
-                    {"bytes", recording.bytes},
-                    {"complete", recording.complete},
-                    {"losses", losses_json(recording.counters)}});
-  }
+  const Json list = list_json(recordings, [](const RecordingSummary& recording) -> Json {
+    return {{"path", recording.path},
+            {"rank", recording.rank},
+            {"world_size", recording.world_size},
+            {"device", recording.device},
+            {"length_ns", to_ns(recording.span)},
+            {"kernels", recording.kernels},
+            {"collectives", recording.collectives},
+            {"copies", recording.copies},
+            {"calls", recording.calls},
+            {"ranges", recording.ranges},
+            {"iterations", recording.iterations},
+            {"lost", recording.lost},
+            {"bytes", recording.bytes},
+            {"complete", recording.complete},
+            {"losses", losses_json(recording.counters)}};
+  });
   return indented_text(list, 2) + "\n";
 }
 
@@ -92,10 +91,9 @@ std::string recorders_text(const std::vector<RecorderStatus>& recorders) {
 }
 
 std::string recorders_json(const std::vector<RecorderStatus>& recorders) {
-  Json list = Json::array();
-  for (const RecorderStatus& recorder : recorders) {
-    list.push_back(Json::parse(capture::encode(recorder), nullptr, false));
-  }
+  const Json list = list_json(recorders, [](const RecorderStatus& recorder) {
+    return Json::parse(capture::encode(recorder), nullptr, false);
+  });
   return indented_text(list, 2) + "\n";
 }
 

@@ -34,7 +34,6 @@ namespace {
 struct FillArguments {
   std::string policy;
   std::vector<std::string> values;            ///< --set: name=value
-  std::vector<std::string> policy_libraries;
   std::string train;                          ///< a line for a shell
   std::vector<std::string> fill;              ///< the same, one or one a GPU
   std::string device;                         ///< of configs/devices
@@ -51,11 +50,11 @@ struct FillArguments {
   bool json = false;
 };
 
-void add_fill_options(CLI::App& command, FillArguments& arguments) {
+void add_fill_options(CLI::App& command, FillArguments& arguments, AppContext& context) {
   command.add_option("--policy", arguments.policy, "Who decides (bubblesim policies)")->required();
   command.add_option("--set", arguments.values, "A parameter of the policy: name=value; repeatable")
       ->allow_extra_args(false);
-  add_policy_library_option(command, arguments.policy_libraries);
+  add_policy_library_option(command, context);
   command.add_option("--train", arguments.train, "The training program: a line for /bin/sh")
       ->required();
   command.add_option("--fill", arguments.fill,
@@ -422,7 +421,6 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
 }
 
 ExitCode fill(const FillArguments& arguments, AppContext& context) {
-  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   BUBBLESIM_ASSIGN_OR_RETURN(auto prepared, prepare(arguments, context));
   capture::FillSetup& setup = prepared.setup;
   setup.train = arguments.train;
@@ -470,7 +468,7 @@ constexpr const char* kFillHelp =
 
 void add_fill_command(CLI::App& parser, AppContext& context) {
   auto [command, arguments] = add_command(parser, context, fill, "fill", kFillHelp);
-  add_fill_options(*command, *arguments);
+  add_fill_options(*command, *arguments, context);
   context.outputs.writes(*command, "--fill-log");
 }
 

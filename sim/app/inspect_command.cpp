@@ -60,26 +60,23 @@ double change_percent(double now, double before) {
   return before == 0 ? 0 : 100 * (now / before - 1);
 }
 
-std::vector<std::int64_t> nanoseconds(const std::vector<Duration>& times) {
-  std::vector<std::int64_t> values;
-  for (const Duration time : times) values.push_back(to_ns(time));
-  return values;
+Json nanoseconds(const std::vector<Duration>& times) {
+  return list_json(times, [](Duration time) { return to_ns(time); });
 }
 
 Json to_json(const ReplayReport& report, Recorded recorded) {
   const auto if_recorded = [recorded](Json value) {
     return recorded == Recorded::kYes ? std::move(value) : Json(nullptr);
   };
-  Json ranks = Json::array();
-  for (const RankReplay& rank : report.ranks) {
-    ranks.push_back({{"rank", rank.rank},
-                     {"recorded_iterations_ns", if_recorded(nanoseconds(rank.recorded))},
-                     {"simulated_iterations_ns", nanoseconds(rank.simulated)},
-                     {"recorded_span_ns", if_recorded(to_ns(rank.recorded_span))},
-                     {"simulated_span_ns", to_ns(rank.simulated_span)},
-                     {"mean_error", if_recorded(rank.mean_error())},
-                     {"span_error", if_recorded(rank.span_error())}});
-  }
+  Json ranks = list_json(report.ranks, [&](const RankReplay& rank) -> Json {
+    return {{"rank", rank.rank},
+            {"recorded_iterations_ns", if_recorded(nanoseconds(rank.recorded))},
+            {"simulated_iterations_ns", nanoseconds(rank.simulated)},
+            {"recorded_span_ns", if_recorded(to_ns(rank.recorded_span))},
+            {"simulated_span_ns", to_ns(rank.simulated_span)},
+            {"mean_error", if_recorded(rank.mean_error())},
+            {"span_error", if_recorded(rank.span_error())}};
+  });
   return {{"mean_error", if_recorded(report.mean_error())},
           {"worst_error", if_recorded(report.worst_error())},
           {"device_ops", report.device_ops},
@@ -212,13 +209,12 @@ std::string replay_text(const ReplayComparison& comparison) {
 
 std::string replay_json(const ReplayComparison& comparison) {
   const Recorded recorded = comparison.recorded;
-  Json changes = Json::array();
-  for (const ChangedReplay& changed : comparison.changes) {
-    changes.push_back({{"what_if", changed.change},
-                       {"doubtful", comparison.doubtful},
-                       {"spans_clamped", changed.spans_clamped},
-                       {"replay", to_json(changed.report, recorded)}});
-  }
+  Json changes = list_json(comparison.changes, [&](const ChangedReplay& changed) -> Json {
+    return {{"what_if", changed.change},
+            {"doubtful", comparison.doubtful},
+            {"spans_clamped", changed.spans_clamped},
+            {"replay", to_json(changed.report, recorded)}};
+  });
   Json replay = to_json(comparison.unchanged, recorded);
   replay["ops_without_launch"] = ops_without_launch(comparison);
   const std::string why_not = meets_recording(comparison) ? doubt(comparison) : kNotMet;

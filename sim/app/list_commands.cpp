@@ -29,17 +29,12 @@ namespace {
 
 struct ListArguments {
   std::string name;
-  std::vector<std::string> policy_libraries;
   bool json = false;
 };
 
 std::string allowed(const policy::ParameterSpec& parameter) {
   if (!parameter.choices.empty()) {
-    std::string text;
-    for (const std::string& choice : parameter.choices) {
-      text += (text.empty() ? "" : " | ") + choice;
-    }
-    return text;
+    return fmt::format("{}", fmt::join(parameter.choices, " | "));
   }
   if (std::holds_alternative<bool>(parameter.fallback)) return "true | false";
   if (std::holds_alternative<std::string>(parameter.fallback)) return "any text";
@@ -70,42 +65,36 @@ void print_policy(const policy::PolicySpec& spec, const std::string& file) {
   }
 }
 
-Json demands_json(const policy::PolicySpec& spec) {
-  Json demands = Json::array();
-  for (const policy::SystemDemand& demand : spec.demands) {
-    Json entry{{"feature", std::string(policy::feature_word(demand.feature))}};
-    if (!demand.parameter.empty()) {
-      entry["parameter"] = demand.parameter;
-      entry["values"] = demand.values;
-    }
-    demands.push_back(std::move(entry));
+Json demand_json(const policy::SystemDemand& demand) {
+  Json entry{{"feature", std::string(policy::feature_word(demand.feature))}};
+  if (!demand.parameter.empty()) {
+    entry["parameter"] = demand.parameter;
+    entry["values"] = demand.values;
   }
-  return demands;
+  return entry;
 }
 
 Json policy_json(const policy::PolicySpec& spec, const std::string& file) {
-  Json parameters = Json::array();
-  for (const policy::ParameterSpec& parameter : spec.parameters) {
-    parameters.push_back({{"name", parameter.name},
-                          {"default", policy::value_text(parameter.fallback)},
-                          {"unit", parameter.unit},
-                          {"allowed", allowed(parameter)},
-                          {"searched", is_searched(spec, parameter.name)},
-                          {"help", parameter.help},
-                          {"source", parameter.source}});
-  }
+  Json parameters = list_json(spec.parameters, [&](const policy::ParameterSpec& parameter) -> Json {
+    return {{"name", parameter.name},
+            {"default", policy::value_text(parameter.fallback)},
+            {"unit", parameter.unit},
+            {"allowed", allowed(parameter)},
+            {"searched", is_searched(spec, parameter.name)},
+            {"help", parameter.help},
+            {"source", parameter.source}};
+  });
   return {{"name", spec.name},
           {"summary", spec.summary},
           {"source", spec.source},
           {"oracle", spec.oracle},
           {"reconstruction", spec.reconstruction},
-          {"demands", demands_json(spec)},
+          {"demands", list_json(spec.demands, demand_json)},
           {"file", file.empty() ? Json() : Json(file)},
           {"parameters", std::move(parameters)}};
 }
 
-ExitCode list_policies(const ListArguments& arguments, AppContext& context) {
-  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
+ExitCode list_policies(const ListArguments& arguments, const AppContext& context) {
   std::vector<const policy::PolicySpec*> specs;
   if (arguments.name.empty()) {
     for (const policy::PolicySpec& spec : context.policies.all()) specs.push_back(&spec);
@@ -113,85 +102,16 @@ ExitCode list_policies(const ListArguments& arguments, AppContext& context) {
     BUBBLESIM_ASSIGN_OR_RETURN(const auto found, context.policies.find(arguments.name));
     specs.push_back(found);
   }
-  if (!arguments.json) {
-    for (const policy::PolicySpec* spec : specs) {
-      print_policy(*spec, file_of(*spec, context));
-    }
-    return kExitOk;
-  }
-  Json all = Json::array();
-  for (const policy::PolicySpec* spec : specs) {
-    all.push_back(policy_json(*spec, file_of(*spec, context)));
-  }
-  std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
-  return kExitOk;
-}
-
-Json device_json(const hardware::DeviceFile& device) {
-  const hardware::GpuSpec& spec = device.spec;
-  return {{"id", spec.id},
-          {"name", spec.name},
-          {"recorded_names", device.recorded_names},
-          {"compute_capability", fmt::format("{}.{}", spec.compute_major, spec.compute_minor)},
-          {"sm_count", spec.sm_count},
-          {"memory_bytes", spec.memory.value},
-          {"dram_bandwidth_bytes_per_s", spec.dram_bandwidth.value},
-          {"launch_latency_ns", to_ns(spec.launch_latency)},
-          {"stream_gap_ns", to_ns(spec.stream_gap)},
-          {"sync_latency_ns", to_ns(spec.sync_latency)},
-          {"completion_notice_ns", to_ns(spec.completion_notice)},
-          {"time_slice_ns", to_ns(spec.time_slice)},
-          {"context_switch_ns", to_ns(spec.context_switch)}};
-}
-
-std::vector<std::string> device_row(const hardware::DeviceFile& device) {
-  const hardware::GpuSpec& spec = device.spec;
-  return {spec.id,
-          spec.name,
-          fmt::format("{}.{}", spec.compute_major, spec.compute_minor),
-          fmt::to_string(spec.sm_count),
-          format_bytes(spec.memory),
-          format_rate(spec.dram_bandwidth),
-          format_duration(spec.time_slice),
-          format_duration(spec.context_switch)};
-}
-
-ExitCode list_devices(const ListArguments& arguments, const AppContext& context) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices,
-                             hardware::read_device_folder(context.device_folder()));
   if (arguments.json) {
-    Json all = Json::array();
-    for (const hardware::DeviceFile& device : devices) all.push_back(device_json(device));
-    std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
+    const auto as_json = [&](const auto* spec) { return policy_json(*spec, file_of(*spec, context)); };
+    print(indented_text(list_json(specs, as_json), 1) + "\n");
     return kExitOk;
   }
-  TextTable table({"device", "name", "cc", "SMs", "memory", "bandwidth", "slice", "switch"},
-                  {Align::kLeft, Align::kLeft}, "");
-  for (const hardware::DeviceFile& device : devices) table.row(device_row(device));
-  fmt::print("{}Every constant with unit and source: {}/*.json\n", table.text(),
-             context.device_folder());
+  for (const policy::PolicySpec* spec : specs) print_policy(*spec, file_of(*spec, context));
   return kExitOk;
 }
 
-}  // namespace
-
-void add_list_commands(CLI::App& parser, AppContext& context) {
-  auto [policies, policy_arguments] = add_command(
-      parser, context, list_policies,
-      "policies", "Lists policies with every parameter, unit, default, range and source.\n\n"
-                  "Example:\n  bubblesim policies tgs");
-  policies->add_option("NAME", policy_arguments->name, "Only this one");
-  policies->add_flag("--json", policy_arguments->json, "Write JSON");
-  add_policy_library_option(*policies, policy_arguments->policy_libraries);
-  auto [devices, device_arguments] = add_command(
-      parser, context, list_devices, "devices", "Lists the devices that can be simulated.\n\n"
-                 "Example:\n  bubblesim devices --json");
-  devices->add_flag("--json", device_arguments->json, "Write JSON");
-}
-
-// bubblesim models, plans, clusters: what `bubblesim synth` can put together.
-
-namespace {
+// bubblesim devices; bubblesim models, plans, clusters: what `bubblesim synth` can put together.
 
 /// A file of a list: its row for people, and the same for programs.
 struct ListEntry {
@@ -200,6 +120,32 @@ struct ListEntry {
 };
 
 using Entries = CheckedResult<std::vector<ListEntry>>;
+
+Entries devices(const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, hardware::read_device_folder(configs + "/devices"));
+  std::vector<ListEntry> out;
+  for (const hardware::DeviceFile& file : files) {
+    const hardware::GpuSpec& spec = file.spec;
+    const std::string capability = fmt::format("{}.{}", spec.compute_major, spec.compute_minor);
+    out.push_back({{spec.id, spec.name, capability, fmt::to_string(spec.sm_count),
+                    format_bytes(spec.memory), format_rate(spec.dram_bandwidth),
+                    format_duration(spec.time_slice), format_duration(spec.context_switch)},
+                   {{"id", spec.id},
+                    {"name", spec.name},
+                    {"recorded_names", file.recorded_names},
+                    {"compute_capability", capability},
+                    {"sm_count", spec.sm_count},
+                    {"memory_bytes", spec.memory.value},
+                    {"dram_bandwidth_bytes_per_s", spec.dram_bandwidth.value},
+                    {"launch_latency_ns", to_ns(spec.launch_latency)},
+                    {"stream_gap_ns", to_ns(spec.stream_gap)},
+                    {"sync_latency_ns", to_ns(spec.sync_latency)},
+                    {"completion_notice_ns", to_ns(spec.completion_notice)},
+                    {"time_slice_ns", to_ns(spec.time_slice)},
+                    {"context_switch_ns", to_ns(spec.context_switch)}}});
+  }
+  return out;
+}
 
 const char* family_of(const model::ModelSpec& spec) {
   if (std::holds_alternative<model::TransformerSpec>(spec.network)) return "transformer";
@@ -279,35 +225,47 @@ Entries plans(const std::string& configs) {
 }
 
 ExitCode print_entries(const Entries& entries, bool json, TextTable table,
-                       const std::string& where) {
+                       const std::string& footer) {
   if (!entries) return tl::make_unexpected(entries.error());
-  Json all = Json::array();
-  for (const ListEntry& entry : *entries) {
-    all.push_back(entry.json);
-    table.row(entry.cells);
-  }
-  if (json) {
-    std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
-  } else {
-    fmt::print("{}Every key: {}/README.md\n", table.text(), where);
-  }
+  for (const ListEntry& entry : *entries) table.row(entry.cells);
+  print(json ? indented_text(list_json(*entries, [](const auto& entry) { return entry.json; }), 1) +
+                   "\n"
+             : table.text() + footer + "\n");
   return kExitOk;
 }
 
+/// `about`, `file`: of the line below the table, which says which files of the folder have more.
 void add_list(CLI::App& parser, AppContext& context, const std::string& name,
               const std::string& help, Entries (*entries)(const std::string&),
-              const TextTable& table) {
+              const TextTable& table, const std::string& about = "Every key",
+              const std::string& file = "README.md") {
   auto json = std::make_shared<bool>(false);
   CLI::App* command =
       parser.add_subcommand(name, help + "\n\nExample:\n  bubblesim " + name + " --json");
   command->add_flag("--json", *json, "Write JSON");
-  command->callback([json, &context, entries, name, table] {
-    context.exit_code = reported(print_entries(entries(context.config_folder), *json, table,
-                                               context.config_folder + "/" + name));
+  command->callback([=, &context] {
+    const std::string footer = about + ": " + context.config_folder + "/" + name + "/" + file;
+    context.exit_code =
+        reported(print_entries(entries(context.config_folder), *json, table, footer));
   });
 }
 
 }  // namespace
+
+void add_list_commands(CLI::App& parser, AppContext& context) {
+  auto [policies, arguments] = add_command(
+      parser, context, list_policies,
+      "policies", "Lists policies with every parameter, unit, default, range and source.\n\n"
+                  "Example:\n  bubblesim policies tgs");
+  policies->add_option("NAME", arguments->name, "Only this one");
+  policies->add_flag("--json", arguments->json, "Write JSON");
+  add_policy_library_option(*policies, context);
+  add_list(parser, context, "devices", "Lists the devices that can be simulated.", devices,
+           {{"device", "name", "cc", "SMs", "memory", "bandwidth", "slice", "switch"},
+            {Align::kLeft, Align::kLeft},
+            ""},
+           "Every constant with unit and source", "*.json");
+}
 
 void add_synth_list_commands(CLI::App& parser, AppContext& context) {
   constexpr Align kLeft = Align::kLeft;
@@ -331,7 +289,6 @@ namespace {
 struct SchemaArguments {
   std::string kind;
   std::string folder;
-  std::vector<std::string> policy_libraries;
 };
 
 int list_kinds(const std::vector<SchemaKind>& kinds) {
@@ -347,8 +304,7 @@ Result<void> write_kind(const SchemaKind& kind, const std::string& folder,
   return write_output(path.string(), schema_text(kind, context.policies));
 }
 
-ExitCode run_schema(const SchemaArguments& arguments, AppContext& context) {
-  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
+ExitCode run_schema(const SchemaArguments& arguments, const AppContext& context) {
   const std::vector<SchemaKind> kinds = schema_kinds(context.policies);
   if (arguments.kind.empty() && arguments.folder.empty()) return list_kinds(kinds);
   std::vector<std::string> names;
@@ -376,7 +332,7 @@ void add_schema_command(CLI::App& parser, AppContext& context) {
   command->add_option("KIND", arguments->kind, "run, device, cluster, ...");
   command->add_option("--write", arguments->folder,
                       "Write KIND.schema.json of this kind, or of all, into a folder");
-  add_policy_library_option(*command, arguments->policy_libraries);
+  add_policy_library_option(*command, context);
   context.outputs.writes(*command, "--write", files_named({""}, ".schema.json"));
 }
 

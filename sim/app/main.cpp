@@ -10,6 +10,7 @@
 #include "sim/app/shared/app.hpp"
 #include "sim/app/command_tree.hpp"
 #include "sim/app/shared/own_process.hpp"
+#include "sim/app/shared/policy_options.hpp"
 
 namespace {
 
@@ -85,7 +86,8 @@ int main(int argc, char** argv) {
   bubblesim::app::add_commands(parser, context);
   bubblesim::app::check_numbers(parser);
   parser.parse_complete_callback([&] {  // before the command runs
-    const bubblesim::Errors faults = context.outputs.faults(parser);
+    bubblesim::Errors faults = context.outputs.faults(parser);
+    if (faults.empty()) faults = bubblesim::app::load_policy_libraries(context);
     if (!faults.empty()) throw CLI::RuntimeError(bubblesim::app::report_faults(faults));
   });
   try {

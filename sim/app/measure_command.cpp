@@ -27,7 +27,6 @@ namespace {
 struct MeasureArguments {
   PlaceArguments place;
   std::string config, device, out, operations, policies, substrate;
-  std::vector<std::string> policy_libraries;
   std::uint32_t rank = 0, rounds = 1, window = 0;
   bool ask_training = false;
   bool wide = false;
@@ -123,7 +122,6 @@ void print_answers(const observe::RunReport& report) {
 }
 
 ExitCode measure_run(const MeasureArguments& arguments, AppContext& context) {
-  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   ProgressLine progress;
   BUBBLESIM_ASSIGN_OR_RETURN(const auto lone, load(arguments, context, progress));
   progress.clear();
@@ -181,7 +179,7 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
   command->add_option("--policy", arguments->policies, "Policies, comma-separated, or all; "
                                                        "NAME:PARAMETER=VALUE sets a parameter "
                                                        "(default: the config's)");
-  add_policy_library_option(*command, arguments->policy_libraries);
+  add_policy_library_option(*command, context);
   command->add_option("--rank", arguments->rank, "The job's rank that runs")->capture_default_str();
   command->add_option("--rounds", arguments->rounds,
                       "Everything so often, baselines too, in turn")
@@ -271,43 +269,38 @@ ExitCode validate_measured(const MeasuredArguments& arguments) {
 }  // namespace
 
 void add_validate_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<MeasuredArguments>();
-  CLI::App& command = *parser.add_subcommand(
-      "validate",
+  auto [command, arguments] = add_command(
+      parser, context, validate_measured, "validate",
       "Simulated against measured: RUN and MEASURED are results.json files of `bubblesim run` and "
       "`bubblesim measure`, or folders of them; each figure's errors, a summary by metric and "
       "policy, and whether the policies come in the measured order.\n\nExamples:\n"
       "  bubblesim validate out/simulated out/measured --json errors.json\n"
       "  bubblesim validate out/run/results.json out/measured/results.json --csv errors.csv\n"
       "  bubblesim validate out/simulated out/measured --role roles.csv --summary");
-  command.add_option("RUN", arguments->run,
+  command->add_option("RUN", arguments->run,
                      "Simulated: a results.json, or a folder with results.json and results-*.json "
                      "at any depth")
       ->required();
-  command.add_option("MEASURED", arguments->measured,
+  command->add_option("MEASURED", arguments->measured,
                      "Measured: the same; several reports of a config are repetitions")
       ->required();
-  command.add_option("--role", arguments->role,
+  command->add_option("--role", arguments->role,
                      "A table with the columns config,policy,role: rows with role fit are reported "
                      "apart and judged nowhere");
   command
-      .add_option("--fit", arguments->fit,
+      ->add_option("--fit", arguments->fit,
                   "Configs that took part in a fit, comma-separated: CONFIG or CONFIG:POLICY")
       ->delimiter(',');
   command
-      .add_option("--tie", arguments->tie_percent,
+      ->add_option("--tie", arguments->tie_percent,
                   "Policies whose measured figures are at most so many percent apart are tied")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  command.add_option("--json", arguments->json, "Write everything as JSON here");
-  command.add_option("--csv", arguments->csv, "Write every figure here");
-  command.add_flag("--summary", arguments->summary, "Leave single figures out of the text");
-  context.outputs.writes(command, "--json");
-  context.outputs.writes(command, "--csv");
-  command.footer("Exit codes: 0; 1 something was measured and not simulated; 2 an input fault.");
-  command.callback([arguments, &context] {
-    context.exit_code = reported(validate_measured(*arguments));
-  });
+  command->add_option("--json", arguments->json, "Write everything as JSON here");
+  command->add_option("--csv", arguments->csv, "Write every figure here");
+  command->add_flag("--summary", arguments->summary, "Leave single figures out of the text");
+  context.outputs.writes(*command, {"--json", "--csv"});
+  command->footer("Exit codes: 0; 1 something was measured and not simulated; 2 an input fault.");
 }
 
 }  // namespace bubblesim::app

@@ -14,6 +14,7 @@
 #include "sim/base/utf8.hpp"
 #include "sim/store/compare_policies.hpp"
 #include "sim/store/store_export.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -249,13 +250,6 @@ ExitCode compare_results(const ResultsArguments& arguments) {
 namespace {
 
 Json record_json(const store::RunRecord& record) {
-  Json counters = Json::array();
-  for (const auto& [name, entry] : record.counters) {
-    counters.push_back({{"name", name},
-                        {"severity", severity_name(entry.severity)},
-                        {"count", entry.count},
-                        {"help", entry.help}});
-  }
   Json config = Json::parse(record.run.config, nullptr, false);
   if (config.is_discarded()) config = record.run.config;
   Json rows = Json::array();
@@ -280,7 +274,7 @@ Json record_json(const store::RunRecord& record) {
           {"cpu_ns", to_ns(record.cpu)},
           {"settings", store::settings_object(record.run.settings)},
           {"rows", std::move(rows)},
-          {"counters", std::move(counters)},
+          {"counters", counter_list(record.counters)},
           {"config", std::move(config)}};
 }
 

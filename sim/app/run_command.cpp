@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "sim/app/shared/app.hpp"
+#include "sim/app/shared/command.hpp"
 #include "sim/app/shared/own_process.hpp"
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/app/shared/run_arguments.hpp"
@@ -344,10 +345,9 @@ constexpr std::array kConfigPlaces{
     ConfigPlace{"--mode", "/fillers/.../mode"},
     ConfigPlace{"--load", "/fillers/.../arrivals"}};
 
-ExitCode run_run(RunArguments arguments, const CLI::App& command, AppContext& context) {
+ExitCode run_run(RunArguments& arguments, const CLI::App& command, AppContext& context) {
   BUBBLESIM_RETURN_IF_ERROR(read_job(arguments));
   BUBBLESIM_RETURN_IF_ERROR(refuse_beside_config(command, arguments, kConfigPlaces));
-  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   const bool quick = arguments.config.empty();
   BUBBLESIM_RETURN_IF_ERROR(read_times(arguments, command));
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
@@ -386,9 +386,8 @@ ExitCode run_run(RunArguments arguments, const CLI::App& command, AppContext& co
 }  // namespace
 
 void add_run_command(CLI::App& parser, AppContext& context) {
-  auto arguments = std::make_shared<RunArguments>();
-  CLI::App* command = parser.add_subcommand(
-      "run",
+  auto [command, arguments] = add_command(
+      parser, context, run_run, "run",
       "Simulates a training job with fillers under each policy and prints the comparison.\n\n"
       "Examples:\n"
       "  bubblesim run traces/samples/training traces/samples/inference.json.gz --out out/demo\n"
@@ -398,7 +397,7 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "--filler traces/samples/inference.json.gz --policy exclusive,mps --duration 3s --warmup 1s\n"
       "  bubblesim run configs/runs/example.json --usage out/usage.csv --usage-interval 200ms\n"
       "  bubblesim run configs/runs/example.json --lone-rank 0");
-  add_run_arguments(*command, *arguments);
+  add_run_arguments(*command, *arguments, context);
   context.outputs.writes(*command, "--timeline", [](const std::string& value) {
     return std::vector<std::string>{value, online_timeline(value)};
   });
@@ -407,9 +406,6 @@ void add_run_command(CLI::App& parser, AppContext& context) {
                          files_of({"table.txt", "results.json", "results.csv", "timeline.json",
                                    "timeline-online.json", "view.json", "servers.csv",
                                    "usage.csv"}));
-  command->callback([arguments, command, &context] {
-    context.exit_code = reported(run_run(*arguments, *command, context));
-  });
 }
 
 }  // namespace bubblesim::app

@@ -339,9 +339,7 @@ void add_schedule_command(CLI::App& parser, AppContext& context) {
   command->add_option("--csv", arguments->csv, "Write the table as CSV");
   command->add_option("--plot", arguments->plot, "Draw it as SVG");
   command->add_option("--json", arguments->json, "Write table, times and bubbles as JSON");
-  context.outputs.writes(*command, "--csv");
-  context.outputs.writes(*command, "--plot");
-  context.outputs.writes(*command, "--json");
+  context.outputs.writes(*command, {"--csv", "--plot", "--json"});
 }
 
 }  // namespace bubblesim::app

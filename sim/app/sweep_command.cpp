@@ -86,7 +86,6 @@ struct SweepArguments {
   std::string config;
   std::string store;
   std::vector<std::string> set;
-  std::vector<std::string> policy_libraries;
   Duration policy_bound = kPolicyBound;
   std::string shard;
   std::string best = sweep::BestGoal{}.column;
@@ -205,7 +204,6 @@ CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& con
   BUBBLESIM_ASSIGN_OR_RETURN(const auto shard, shard_of_this_process(arguments.shard));
   BUBBLESIM_ASSIGN_OR_RETURN(sweep.goal, sweep::parse_best_goal(arguments.best));
   sweep.goal.training_kept = arguments.keep;
-  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto version, version_with_policies(context));
   BUBBLESIM_ASSIGN_OR_RETURN(sweep.config,
                              sweep::read_sweep_config(arguments.config, arguments.set));
@@ -381,7 +379,7 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
                       "Best among those that keep this share of training's own throughput")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  add_policy_library_option(*command, arguments->policy_libraries);
+  add_policy_library_option(*command, context);
   add_policy_timeout_option(*command, arguments->policy_bound);
   command->add_flag("--json", arguments->json, "Print progress and results as JSON lines");
 }

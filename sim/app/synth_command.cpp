@@ -196,12 +196,11 @@ Json bubbles_json(const SynthOutcome& outcome) {
   if (!outcome.bubbles) return nullptr;
   Json out = use_json(outcome.bubbles->representative);
   out["iteration_ns"] = to_ns(outcome.bubbles->iteration_time);
-  out["ranks"] = Json::array();
-  for (const auto& rank : outcome.bubbles->ranks) {
+  out["ranks"] = list_json(outcome.bubbles->ranks, [](const auto& rank) {
     Json use = use_json(rank.representative());
     use["rank"] = rank.rank;
-    out["ranks"].push_back(std::move(use));
-  }
+    return use;
+  });
   return out;
 }
 
@@ -421,9 +420,7 @@ void add_synth_command(CLI::App& parser, AppContext& context) {
                       "pipeline stage, data replicas, none (default: the plan's)")
       ->check(CLI::IsMember(folding_words()));
   add_outputs(*command, *arguments);
-  context.outputs.writes(*command, "--output");
-  context.outputs.writes(*command, "--json");
-  context.outputs.writes(*command, "--csv-schedule");
+  context.outputs.writes(*command, {"--output", "--json", "--csv-schedule"});
 }
 
 }  // namespace bubblesim::app

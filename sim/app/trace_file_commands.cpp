@@ -74,15 +74,14 @@ void print_summary(const Summary& summary, const run::LoadedTrace& trace) {
 }
 
 void print_json(const Summary& summary, const run::LoadedTrace& trace) {
-  Json ranks = Json::array();
-  for (const auto& rank : trace.job.ranks) {
-    ranks.push_back({{"rank", rank.rank},
-                     {"source", rank.provenance.source},
-                     {"format", rank.provenance.format},
-                     {"device", rank.device.name},
-                     {"device_operations", rank.device_ops.size()},
-                     {"host_calls", rank.host_calls.size()}});
-  }
+  Json ranks = list_json(trace.job.ranks, [](const auto& rank) -> Json {
+    return {{"rank", rank.rank},
+            {"source", rank.provenance.source},
+            {"format", rank.provenance.format},
+            {"device", rank.device.name},
+            {"device_operations", rank.device_ops.size()},
+            {"host_calls", rank.host_calls.size()}};
+  });
   const Json document = {
       {"format", "bubblesim.import/1"},
       {"output", summary.output},
@@ -204,8 +203,7 @@ void add_export_command(CLI::App& parser, AppContext& context) {
                     "The JSON file to write: --format perfetto -o FILE")
       ->excludes(format);
   where->require_option(1);
-  context.outputs.writes(*command, "--chrome");
-  context.outputs.writes(*command, "--output");
+  context.outputs.writes(*command, {"--chrome", "--output"});
 }
 
 }  // namespace bubblesim::app

@@ -211,8 +211,7 @@ void add_view_command(CLI::App& parser, AppContext& context) {
   command->add_option("--section", arguments->picture.section,
                       "With --svg: of a run in two modes, offline or online (default: the first)")
       ->needs(svg);
-  context.outputs.writes(*command, "--output");
-  context.outputs.writes(*command, "--svg");
+  context.outputs.writes(*command, {"--output", "--svg"});
 }
 
 namespace {
@@ -224,7 +223,6 @@ struct ReportArguments {
   std::string title;
   std::vector<std::string> timelines;
   std::string best = sweep::BestGoal{}.column;
-  std::vector<std::string> policy_libraries;
 };
 
 /// A run's timeline that was asked for.
@@ -341,7 +339,6 @@ CheckedResult<void> add_timelines(const std::vector<WantedTimeline>& wanted,
 }
 
 ExitCode report_results(ReportArguments& arguments, AppContext& context) {
-  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto opened, open_filtered(arguments.results));
   ProgressLine progress;
   progress.show("reading " + arguments.results.store);
@@ -413,7 +410,7 @@ void add_report_command(CLI::App& parser, AppContext& context) {
                       "What best:N goes by, of runs that keep 95 % of training: a column of "
                       "OUTPUTS.md, min:COLUMN where less is better")
       ->capture_default_str();
-  add_policy_library_option(*command, arguments->policy_libraries);
+  add_policy_library_option(*command, context);
   context.outputs.writes(*command, "--output");
 }
 

@@ -2,6 +2,7 @@
 #include "sim/base/json.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/summary.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::observe {
 namespace {
@@ -13,16 +14,6 @@ Json optional_json(const std::optional<T>& value) {
 
 Json span_json(const std::optional<Duration>& span) {
   return span ? Json(to_ns(*span)) : Json(nullptr);
-}
-
-Json counters_json(const CounterSet& counters) {
-  return list_json(counters, [](const auto& counter) -> Json {
-    const auto& [name, entry] = counter;
-    return {{"name", name},
-            {"severity", std::string(severity_name(entry.severity))},
-            {"count", entry.count},
-            {"help", entry.help}};
-  });
 }
 
 Json training_json(const TrainingResult& training) {
@@ -253,7 +244,7 @@ Json policy_json(const PolicyResult& policy) {
                         {"hold_mean_ns", to_ns(activity.mean_hold)},
                         {"hold_total_ns", to_ns(activity.total_hold)}}},
           {"events", policy.events},
-          {"counters", counters_json(policy.counters)},
+          {"counters", counter_list(policy.counters)},
           {"notices", policy.notices}};
   if (const auto power = power_of(policy)) {
     json["training"]["iteration_energy_j"] = optional_json(power->iteration_j);
@@ -312,7 +303,7 @@ Json filler_counters_json(const RunReport& report) {
   Json list = Json::array();
   for (std::size_t i = 0; i < report.filler_counters.size(); ++i) {
     list.push_back({{"name", report.baseline.fillers.at(i).name},
-                    {"counters", counters_json(report.filler_counters[i])}});
+                    {"counters", counter_list(report.filler_counters[i])}});
   }
   return list;
 }
@@ -329,8 +320,8 @@ std::string report_json(const RunReport& report) {
                      {"baseline", baseline_json(report.baseline)},
                      {"policies", list_json(report.policies, policy_json)},
                      {"interrupted_policies", report.interrupted},
-                     {"counters", counters_json(report.counters)},
-                     {"training_counters", counters_json(report.training_counters)},
+                     {"counters", counter_list(report.counters)},
+                     {"training_counters", counter_list(report.training_counters)},
                      {"filler_counters", filler_counters_json(report)}};
   if (report.measured) json["measured"] = measured_json(*report.measured);
   return indented_text(json, 2) + "\n";

@@ -79,6 +79,16 @@ std::string loss_lines(const CounterSet& counters) {
   return lines;
 }
 
+Json counter_list(const CounterSet& counters) {
+  return list_json(counters, [](const auto& counter) -> Json {
+    const auto& [name, entry] = counter;
+    return {{"name", name},
+            {"severity", severity_name(entry.severity)},
+            {"count", entry.count},
+            {"help", entry.help}};
+  });
+}
+
 Json counters_object(const CounterSet& counters) {
   Json object = Json::object();
   for (const auto& [name, entry] : counters) {

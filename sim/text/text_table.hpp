@@ -42,6 +42,8 @@ class TextTable {
 /// figures that lack these records.
 [[nodiscard]] std::string loss_lines(const CounterSet& counters);
 
+/// A list of objects with each counter's name, severity, count and help.
+[[nodiscard]] Json counter_list(const CounterSet& counters);
 /// An object with each counter's count, severity and help, by name.
 [[nodiscard]] Json counters_object(const CounterSet& counters);
 /// An object with each counter's severity and count, by name.

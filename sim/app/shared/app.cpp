@@ -143,6 +143,10 @@ void OutputGuard::writes(CLI::App& command, const std::string& option, Files fil
   outputs_.push_back({&command, command.get_option(option), std::move(files)});
 }
 
+void OutputGuard::writes(CLI::App& command, std::initializer_list<const char*> options) {
+  for (const char* option : options) writes(command, option);
+}
+
 Errors OutputGuard::faults(const CLI::App& program) const {
   Errors faults;
   std::optional<Inputs> inputs;  // found only where something is there to be overwritten

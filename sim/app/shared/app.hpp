@@ -35,6 +35,8 @@ class OutputGuard {
   /// Declares that this option's value is an output of its command: one file, or `files`. The
   /// command gets --force.
   void writes(CLI::App& command, const std::string& option, Files files = {});
+  /// The same of several options, each of one file.
+  void writes(CLI::App& command, std::initializer_list<const char*> options);
 
   /// Faults of the outputs of the parsed commands; with --force only outputs that are also read are
   /// faults.
@@ -66,6 +68,7 @@ struct AppContext {
   policy::Registry policies;
   std::string config_folder;   ///< holds devices/
   std::vector<std::string> policy_folders;  ///< where libraries of policies are looked for by name
+  std::vector<std::string> policy_libraries;  ///< that the command's option names
   std::map<std::string, std::string> policy_files;  ///< the library of each policy from one
   std::string command_line;    ///< as typed, words quoted for a shell, "bubblesim" first
   OutputGuard outputs;         ///< of all commands

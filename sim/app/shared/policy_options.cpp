@@ -23,22 +23,20 @@ Result<void> load(const std::string& wanted, AppContext& context) {
 
 }  // namespace
 
-void add_policy_library_option(CLI::App& command, std::vector<std::string>& wanted) {
+void add_policy_library_option(CLI::App& command, AppContext& context) {
   command
-      .add_option("--policy-library", wanted,
+      .add_option("--policy-library", context.policy_libraries,
                   "Shared library with policies of your own: a path, or a name in a folder of "
                   "$BUBBLESIM_POLICY_PATH; may be given several times")
       ->allow_extra_args(false);  // a word after its value is the command's own
 }
 
-CheckedResult<void> load_policy_libraries(const std::vector<std::string>& wanted,
-                                          AppContext& context) {
+Errors load_policy_libraries(AppContext& context) {
   Errors faults;
-  for (const std::string& library : wanted) {
+  for (const std::string& library : context.policy_libraries) {
     if (auto loaded = load(library, context); !loaded) faults.push_back(loaded.error());
   }
-  if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
-  return {};
+  return faults;
 }
 
 Result<std::string> version_with_policies(const AppContext& context) {

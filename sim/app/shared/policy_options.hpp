@@ -21,11 +21,11 @@ class App;
 namespace bubblesim::app {
 
 /// Adds the option, repeatable, to a command.
-void add_policy_library_option(CLI::App& command, std::vector<std::string>& wanted);
+void add_policy_library_option(CLI::App& command, AppContext& context);
 
-/// Loads every library into the registry; all faults at once.
-[[nodiscard]] CheckedResult<void> load_policy_libraries(const std::vector<std::string>& wanted,
-                                                        AppContext& context);
+/// Loads every library that the option named into the registry, before the command runs. Returns
+/// all faults at once.
+[[nodiscard]] Errors load_policy_libraries(AppContext& context);
 
 /// The program's version (sim/sweep/program_version.hpp), which includes policies from libraries.
 [[nodiscard]] Result<std::string> version_with_policies(const AppContext& context);

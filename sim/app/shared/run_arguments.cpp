@@ -141,7 +141,7 @@ void add_job_options(CLI::App& command, RunArguments& arguments) {
   command.add_option("--filler", arguments.quick.filler, "The same as FILLER");
 }
 
-void add_run_arguments(CLI::App& command, RunArguments& arguments) {
+void add_run_arguments(CLI::App& command, RunArguments& arguments, AppContext& context) {
   command.add_option("CONFIG|TRAINING", arguments.config,
                      "Run config (JSON; configs/README.md); with FILLER: traces of the training "
                      "job, a file or a folder");
@@ -150,7 +150,7 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
                      "Policies to compare, comma-separated, or all; NAME:PARAMETER=VALUE sets a "
                      "parameter (default: the config's, else "
                      "exclusive, time_slicing, mps, tgs, specinf, pipefill and their bound ideal)");
-  add_policy_library_option(command, arguments.policy_libraries);
+  add_policy_library_option(command, context);
   add_policy_timeout_option(command, arguments.policy_bound);
   command.add_option("--device", arguments.quick.device,
                      "Device to simulate: a name (`bubblesim devices`) or a file, such as one of "
@@ -368,9 +368,7 @@ Json training_json(const QuickRun& quick) {
     if (const auto* plan = std::get_if<std::string>(&quick.synth->plan)) synth["plan"] = *plan;
     return {{"synth", std::move(synth)}};
   }
-  Json traces = Json::array();
-  for (const std::string& path : quick.training) traces.push_back(absolute(path));
-  Json training{{"trace", std::move(traces)}};
+  Json training{{"trace", list_json(quick.training, absolute)}};
   if (!quick.cluster.empty()) training["cluster"] = quick.cluster;
   return training;
 }

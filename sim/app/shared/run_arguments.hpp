@@ -73,7 +73,6 @@ struct RunArguments {
   std::string plan;
   std::string cluster;
   std::string mode = "both";
-  std::vector<std::string> policy_libraries;
   Duration policy_bound = kPolicyBound;
   std::string out;
   std::string timeline;
@@ -99,7 +98,7 @@ struct RunArguments {
 /// Declares FILLER and the options --training, --synth-model, --plan, --cluster and --filler.
 void add_job_options(CLI::App& command, RunArguments& arguments);
 /// Declares every option of the command `run`.
-void add_run_arguments(CLI::App& command, RunArguments& arguments);
+void add_run_arguments(CLI::App& command, RunArguments& arguments, AppContext& context);
 
 /// Decides which of the three forms was asked for: a config, traces, a synthesised job.
 [[nodiscard]] Result<void> read_job(RunArguments& arguments);
