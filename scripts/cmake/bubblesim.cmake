@@ -177,8 +177,8 @@ function(bubblesim_test)
 endfunction()
 
 # bubblesim_page(NAME name HTML file STYLES files SCRIPTS files OUTPUT variable)
-# A header bubblesim_NAME.hpp with the page's parts in bubblesim::report::NAME_files, made when one of
-# them changes; its path is put into the variable. Files are those of sim/report/page unless
+# A header bubblesim_NAME.hpp with the page as bubblesim::report::NAME_files::kPage, made when one of
+# its files changes; its path is put into the variable. Files are those of sim/report/page unless
 # their path is absolute.
 function(bubblesim_page)
   cmake_parse_arguments(ARG "" "NAME;HTML;OUTPUT" "STYLES;SCRIPTS" ${ARGN})

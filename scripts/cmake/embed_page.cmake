@@ -1,5 +1,5 @@
-# Run at build time (cmake -P): the markup, styles and scripts of a page as one C++ header, with the
-# hashes of style and script that its content security policy names.
+# Run at build time (cmake -P): a page as a C++ header: its markup with the styles and scripts in it,
+# and their hashes, which its content security policy names.
 # HTML: the file; STYLES, SCRIPTS: files in order, separated by commas; NAMESPACE: inside of
 # bubblesim::report; OUTPUT: the header.
 
@@ -39,7 +39,7 @@ function(literal_of name text)
     string(APPEND literal "\n    R\"page(${part})page\"")
     math(EXPR at "${at} + 12000")
   endwhile()
-  set(literals "${literals}inline constexpr std::string_view ${name} =${literal};\n" PARENT_SCOPE)
+  set(literals "inline constexpr std::string_view ${name} =${literal};\n" PARENT_SCOPE)
 endfunction()
 
 set(script "(() => {\n'use strict';\n")
@@ -55,20 +55,17 @@ foreach(file IN LISTS styles)
   file(READ "${file}" part)
   string(APPEND style "${part}")
 endforeach()
-file(READ "${HTML}" html)
-string(SHA256 script_hex "${script}")
-string(SHA256 style_hex "${style}")
-base64_of(${script_hex} script_hash)
-base64_of(${style_hex} style_hash)
-set(literals "")
-literal_of(kHtml "${html}")
-literal_of(kStyle "${style}")
-literal_of(kScript "${script}")
+file(READ "${HTML}" page)
+foreach(part IN ITEMS style script)
+  string(SHA256 hex "${${part}}")
+  base64_of(${hex} hash)
+  string(REPLACE "{{${part}_hash}}" "sha256-${hash}" page "${page}")
+  string(REPLACE "{{${part}}}" "${${part}}" page "${page}")
+endforeach()
+literal_of(kPage "${page}")
 file(WRITE "${OUTPUT}" "// Made by scripts/cmake/embed_page.cmake.
 #pragma once
 #include <string_view>
 namespace bubblesim::report::${NAMESPACE} {
-inline constexpr std::string_view kStyleHash = \"sha256-${style_hash}\";
-inline constexpr std::string_view kScriptHash = \"sha256-${script_hash}\";
 ${literals}}  // namespace bubblesim::report::${NAMESPACE}
 ")

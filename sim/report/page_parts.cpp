@@ -85,20 +85,16 @@ Json lane_json(const ChartLane& lane, Things& things) {
 }
 
 Json row_json(const ChartRow& row, Duration length, ChartLevels levels, Things& things) {
-  Json marks = Json::array();
-  for (const ChartMark& mark : row.marks) {
-    marks.push_back({{"start", to_ns(mark.start)},
-                     {"length", to_ns(mark.length)},
-                     {"label", mark.label}});
-  }
-  Json lanes = Json::array();
-  for (const ChartLane& lane : row.lanes) {
+  Json marks = list_json(row.marks, [](const ChartMark& mark) -> Json {
+    return {{"start", to_ns(mark.start)}, {"length", to_ns(mark.length)}, {"label", mark.label}};
+  });
+  Json lanes = list_json(row.lanes, [&](const ChartLane& lane) {
     Json json = lane_json(lane, things);
     if (levels == ChartLevels::kIncluded && lane.form != LaneForm::kStacked) {
       json["levels"] = levels_json(lane.spans, length);
     }
-    lanes.push_back(std::move(json));
-  }
+    return json;
+  });
   return {{"label", row.label},
           {"note", row.note},
           {"marks", std::move(marks)},
@@ -219,10 +215,9 @@ Json chart_json(const TimelineChart& chart, ChartLevels levels) {
             {"resolution", to_ns(chart.resolution)},
             {"gap_resolution", to_ns(chart.gap_resolution)}};
   Things things;
-  Json rows = Json::array();
-  for (const ChartRow& row : chart.rows) {
-    rows.push_back(row_json(row, chart.length, levels, things));
-  }
+  Json rows = list_json(chart.rows, [&](const ChartRow& row) {
+    return row_json(row, chart.length, levels, things);
+  });
   things.write(chart, json);
   if (levels == ChartLevels::kIncluded) {
     Json kinds = Json::array();

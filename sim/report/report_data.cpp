@@ -48,7 +48,8 @@ class StoreReading {
     ReportSweep& sweep = sweep_of(record);
     if (record.status == store::RunStatus::kFailed) {
       ++sweep.failed;
-      add_failure(record);
+      if (data_.failures.size() < kReportFailures) data_.failures.push_back(record);
+      else ++data_.failures_left_out;
       add_counters(record);
       return;
     }
@@ -77,16 +78,6 @@ class StoreReading {
       base_ = Json();
     }
     return data_.sweeps.back();
-  }
-
-  void add_failure(const store::RunRecord& record) {
-    if (data_.failures.size() >= kReportFailures) {
-      ++data_.failures_left_out;
-      return;
-    }
-    data_.failures.push_back({record.run.key, record.sweep, record.run.index, record.run.seed,
-                              record.run.settings, record.reason, record.host, record.version,
-                              record.finished_unix_ns});
   }
 
   void add_run(const store::RunRecord& record) {

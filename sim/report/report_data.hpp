@@ -62,18 +62,6 @@ struct ReportRun {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  ///< counter and count
 };
 
-struct ReportFailure {
-  std::string key;
-  std::string sweep;
-  std::uint64_t index = 0;
-  std::uint64_t seed = 0;
-  std::vector<store::Setting> settings;
-  std::string reason;
-  std::string host;
-  std::string version;
-  std::int64_t finished_unix_ns = 0;
-};
-
 /// A figure of a point.
 struct ReportValue {
   std::optional<double> mean;        ///< nothing: no seed has a value
@@ -151,7 +139,7 @@ struct ReportData {
   std::vector<ReportSweep> sweeps;
   std::vector<ReportRun> runs;
   std::vector<ReportPoint> points;
-  std::vector<ReportFailure> failures;
+  std::vector<store::RunRecord> failures;
   std::uint64_t failures_left_out = 0;
   std::uint64_t configs_left_out = 0;
   std::uint64_t repeated = 0;

@@ -13,12 +13,8 @@
 namespace bubblesim::report {
 
 std::string report_page(const ReportData& data) {
-  return filled_page(report_page_files::kHtml, {{"title", markup_text(data.title)},
-                                                {"style_hash", report_page_files::kStyleHash},
-                                                {"style", report_page_files::kStyle},
-                                                {"script_hash", report_page_files::kScriptHash},
-                                                {"script", report_page_files::kScript},
-                                                {"data", report_json(data)}});
+  return filled_page(report_page_files::kPage,
+                     {{"title", markup_text(data.title)}, {"data", report_json(data)}});
 }
 
 // The data of a page as JSON: lists in place of objects where there are thousands, so that a page
@@ -64,25 +60,21 @@ Json point_json(const ReportPoint& point) {
 }
 
 Json run_json(const ReportRun& run) {
-  Json counters = Json::array();
-  for (const auto& [counter, count] : run.counters) {
-    counters.push_back(Json::array({counter, count}));
-  }
   // Numbers of 64 bits as texts: a script's numbers have 53.
   return Json::array({run.key, run.sweep, run.index, std::to_string(run.seed), run.host,
                       run.version, run.device, run.finished_unix_ns / 1'000'000'000,
                       number(run.cpu_s),
                       run.patch ? Json::parse(*run.patch, nullptr, false) : Json(),
-                      std::move(counters)});
+                      run.counters});
 }
 
 Json axis_json(const ReportAxis& axis) {
-  Json values = Json::array();
-  for (const std::string& value : axis.values) values.push_back(store::setting_text(value));
-  Json numbers = Json::array();
-  for (const double value : axis.numbers) numbers.push_back(number(value));
-  return {{"pointer", axis.pointer}, {"unit", axis.unit},       {"values", std::move(values)},
-          {"numbers", numbers},      {"choices", axis.choices}, {"choiceOf", axis.choice_of}};
+  return {{"pointer", axis.pointer},
+          {"unit", axis.unit},
+          {"values", list_json(axis.values, store::setting_text)},
+          {"numbers", list_json(axis.numbers, [](double value) { return number(value); })},
+          {"choices", axis.choices},
+          {"choiceOf", axis.choice_of}};
 }
 
 Json comparison_json(const ReportComparison& comparison) {
@@ -94,8 +86,6 @@ Json comparison_json(const ReportComparison& comparison) {
 }
 
 Json sweep_json(const ReportSweep& sweep) {
-  Json labels = Json::array();
-  for (const auto& [policy, label] : sweep.labels) labels.push_back(Json::array({policy, label}));
   Json fronts = list_json(sweep.fronts, [](const ReportFront& front) {
     return Json::array({front.filler, front.trade, front.choices, front.points});
   });
@@ -106,7 +96,7 @@ Json sweep_json(const ReportSweep& sweep) {
   if (base.is_discarded()) base = sweep.base_config;
   return {{"name", sweep.name},
           {"axes", list_json(sweep.axes, axis_json)},
-          {"labels", std::move(labels)},
+          {"labels", sweep.labels},
           {"fronts", std::move(fronts)},
           {"frontsLeftOut", sweep.fronts_left_out},
           {"curves", std::move(curves)},
@@ -132,30 +122,28 @@ Json timeline_json(const ReportTimeline& timeline) {
 }
 
 Json declarations_json() {
-  Json metrics = Json::array();
-  for (const ReportMetric& metric : report_metrics()) {
+  Json metrics = list_json(report_metrics(), [](const ReportMetric& metric) -> Json {
     const char* form = metric.form == MetricForm::kPercent ? "percent"
                        : metric.form == MetricForm::kBytes ? "bytes"
                                                            : "plain";
-    metrics.push_back({{"column", metric.column},
-                       {"title", metric.title},
-                       {"unit", metric.unit},
-                       {"less", metric.better == sweep::Better::kLess},
-                       {"form", form}});
-  }
-  Json trades = Json::array();
-  for (const ReportTrade& trade : report_trades()) {
-    trades.push_back({{"title", trade.title}, {"x", trade.x}, {"y", trade.y}});
-  }
+    return {{"column", metric.column},
+            {"title", metric.title},
+            {"unit", metric.unit},
+            {"less", metric.better == sweep::Better::kLess},
+            {"form", form}};
+  });
+  Json trades = list_json(report_trades(), [](const ReportTrade& trade) -> Json {
+    return {{"title", trade.title}, {"x", trade.x}, {"y", trade.y}};
+  });
   return {{"metrics", std::move(metrics)}, {"trades", std::move(trades)}};
 }
 
-Json failure_json(const ReportFailure& failure) {
-  return {{"key", failure.key},
+Json failure_json(const store::RunRecord& failure) {
+  return {{"key", failure.run.key},
           {"sweep", failure.sweep},
-          {"index", failure.index},
-          {"seed", std::to_string(failure.seed)},
-          {"settings", settings_json(failure.settings)},
+          {"index", failure.run.index},
+          {"seed", std::to_string(failure.run.seed)},
+          {"settings", settings_json(failure.run.settings)},
           {"reason", failure.reason},
           {"host", failure.host},
           {"version", failure.version},

@@ -94,21 +94,13 @@ std::string advice_page(std::span<const ShownAdvice> answers) {
     list.push_back(answer_json(answer));
     title += (list.size() > 1 ? ", " : ": ") + answer.advice->question.name;
   }
-  return filled_page(advice_page_files::kHtml,
+  return filled_page(advice_page_files::kPage,
                      {{"title", markup_text(title)},
-                      {"style_hash", advice_page_files::kStyleHash},
-                      {"style", advice_page_files::kStyle},
-                      {"script_hash", advice_page_files::kScriptHash},
-                      {"script", advice_page_files::kScript},
                       {"data", script_json({{"title", title}, {"answers", std::move(list)}})}});
 }
 
 std::string fleet_page(const Json& plan) {
-  return filled_page(fleet_page_files::kHtml, {{"style_hash", fleet_page_files::kStyleHash},
-                                               {"style", fleet_page_files::kStyle},
-                                               {"script_hash", fleet_page_files::kScriptHash},
-                                               {"script", fleet_page_files::kScript},
-                                               {"data", script_json(plan)}});
+  return filled_page(fleet_page_files::kPage, {{"data", script_json(plan)}});
 }
 
 }  // namespace bubblesim::report

@@ -17,21 +17,17 @@ namespace {
 constexpr const char* kFormat = "bubblesim.view/1";
 
 Json table_json(const ViewTable& table) {
-  Json columns = Json::array();
-  for (const ViewColumn& column : table.columns) {
-    columns.push_back(
-        {{"title", column.title}, {"unit", column.unit}, {"number", column.number}});
-  }
-  Json rows = Json::array();
-  for (const auto& cells : table.rows) rows.push_back({{"cells", cells}});
+  Json columns = list_json(table.columns, [](const ViewColumn& column) -> Json {
+    return {{"title", column.title}, {"unit", column.unit}, {"number", column.number}};
+  });
+  Json rows = list_json(table.rows, [](const auto& cells) -> Json { return {{"cells", cells}}; });
   return {{"caption", table.caption}, {"columns", std::move(columns)}, {"rows", std::move(rows)}};
 }
 
 Json section_json(const ViewSection& section, ChartLevels levels) {
-  Json charts = Json::array();
-  for (const ViewChart& chart : section.charts) {
-    charts.push_back({{"label", chart.label}, {"chart", chart_json(chart.chart, levels)}});
-  }
+  Json charts = list_json(section.charts, [&](const ViewChart& chart) -> Json {
+    return {{"label", chart.label}, {"chart", chart_json(chart.chart, levels)}};
+  });
   return {{"title", section.title},
           {"notes", section.notes},
           {"charts", std::move(charts)},
@@ -39,10 +35,9 @@ Json section_json(const ViewSection& section, ChartLevels levels) {
 }
 
 Json view_json(const TimelineView& view, ChartLevels levels) {
-  Json sections = Json::array();
-  for (const ViewSection& section : view.sections) {
-    sections.push_back(section_json(section, levels));
-  }
+  Json sections = list_json(view.sections, [&](const ViewSection& section) {
+    return section_json(section, levels);
+  });
   return {{"format", kFormat}, {"title", view.title}, {"sections", std::move(sections)}};
 }
 
@@ -142,12 +137,8 @@ CheckedResult<TimelineView> read_view(const std::string& path) {
 }
 
 std::string view_page(const TimelineView& view) {
-  return filled_page(view_page_files::kHtml,
+  return filled_page(view_page_files::kPage,
                      {{"title", markup_text(view.title)},
-                      {"style_hash", view_page_files::kStyleHash},
-                      {"style", view_page_files::kStyle},
-                      {"script_hash", view_page_files::kScriptHash},
-                      {"script", view_page_files::kScript},
                       {"data", script_json(view_json(view, ChartLevels::kIncluded))}});
 }
 

@@ -61,9 +61,8 @@ class Picture {
   std::string svg(const std::string& title, const std::vector<std::string>& heading) {
     double y = draw_heading(heading);
     if (chart_.length > Duration{}) y = draw_chart(y);
-    return filled_page(view_picture_files::kHtml,
+    return filled_page(view_picture_files::kPage,
                        {{"title", markup_text(title)},
-                        {"style", view_picture_files::kStyle},
                         {"width", fmt::format("{:.0f}", layout_.width)},
                         {"height", fmt::format("{:.0f}", y)},
                         {"body", out_}});
