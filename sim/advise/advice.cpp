@@ -85,13 +85,9 @@ Json places_json(const Proposal& proposal) {
 }
 
 Json tried_json(const Tried& tried, const Limits& limits) {
-  Json demands = Json::array();
-  for (const policy::SystemFeature feature : demanded(tried.proposal)) {
-    demands.push_back(std::string(policy::feature_word(feature)));
-  }
   Json out{{"policy", policy_entry(tried.proposal)},
            {"places", places_json(tried.proposal)},
-           {"demands", std::move(demands)},
+           {"demands", list_json(demanded(tried.proposal), policy::feature_word)},
            {"available", tried.available},
            {"simulated_ns", to_ns(tried.length)},
            {"done", tried.result.done}};
@@ -118,15 +114,14 @@ Json share_json(const CauseShare& cause) {
 
 Json alone_json(const Advice& advice) {
   const JobAlone& alone = advice.alone;
-  Json own = Json::array();
-  for (const OwnFiller& filler : alone.fillers) own.push_back(filler.requests_per_s);
   return {{"device", alone.device},
           {"gpus", alone.gpus * alone.gpus_each},
           {"gpus_simulated", alone.gpus},
           {"iteration_ns", to_ns(alone.iteration)},
           {"bubble_share", alone.bubble},
           {"causes", list_json(alone.causes, share_json)},
-          {"filler_own_requests_per_s", std::move(own)}};
+          {"filler_own_requests_per_s",
+           list_json(alone.fillers, [](const OwnFiller& own) { return own.requests_per_s; })}};
 }
 
 Json confirmation_json(const Found& found) {
@@ -229,25 +224,21 @@ double rounded_down(double share) { return std::floor(share * 1e4) / 1e4; }
 
 std::string latency_limits_text(const Limits& limits) {
   std::string text;
-  const auto add = [&text](const char* name, std::optional<Duration> limit) {
-    if (limit) text += (text.empty() ? "" : ", ") + std::string(name) + " " + milliseconds(*limit);
-  };
-  add("p95", limits.p95);
-  add("ttft", limits.slo.ttft);
-  add("tpot", limits.slo.tpot);
+  for (const LimitedLatency& latency : latencies_of({}, limits)) {
+    if (!latency.limit) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", latency.name,
+                        milliseconds(*latency.limit));
+  }
   return text;
 }
 
 std::string too_long(const TrialResult& result, const Limits& limits) {
   std::string text;
-  const auto add = [&text](const char* name, std::optional<Duration> limit,
-                           std::optional<Duration> found) {
-    if (!limit || !found || *found <= *limit) return;
-    text += fmt::format("{}its {} is {}", text.empty() ? "" : ", ", name, milliseconds(*found));
-  };
-  add("p95", limits.p95, result.p95);
-  add("p95 to the first token", limits.slo.ttft, result.tokens.ttft);
-  add("p95 of time a token", limits.slo.tpot, result.tokens.tpot);
+  for (const LimitedLatency& latency : latencies_of(result, limits)) {
+    if (!latency.is_broken()) continue;
+    text += fmt::format("{}its {} is {}", text.empty() ? "" : ", ", latency.words,
+                        milliseconds(*latency.found));
+  }
   return text;
 }
 
@@ -296,10 +287,6 @@ std::string needed_limits(const TrialResult& result, const Limits& limits) {
   const auto add = [&text](const std::string& limit) {
     text += (text.empty() ? "" : ", ") + limit;
   };
-  const auto add_latency = [&add](const char* name, std::optional<Duration> limit,
-                                  std::optional<Duration> found) {
-    if (limit && found && *found > *limit) add(name + std::string(" ") + milliseconds(*found));
-  };
   if (result.kept < limits.keep) add(fmt::format("keep {:.4f}", rounded_down(result.kept)));
   if (result.refused) add("requests turned away");
   if (result.overloaded) {
@@ -307,9 +294,9 @@ std::string needed_limits(const TrialResult& result, const Limits& limits) {
                     result.requests_per_s, result.offered_per_s));
     return text;
   }
-  add_latency("p95", limits.p95, result.p95);
-  add_latency("ttft", limits.slo.ttft, result.tokens.ttft);
-  add_latency("tpot", limits.slo.tpot, result.tokens.tpot);
+  for (const LimitedLatency& latency : latencies_of(result, limits)) {
+    if (latency.is_broken()) add(latency.name + (" " + milliseconds(*latency.found)));
+  }
   return text;
 }
 
@@ -318,16 +305,13 @@ std::string broken_limits(const TrialResult& result, const Limits& limits) {
   const auto add = [&text](bool broken, const char* name) {
     if (broken) text += (text.empty() ? "breaks " : ", ") + std::string(name);
   };
-  const auto is_longer = [](std::optional<Duration> found, std::optional<Duration> limit) {
-    return found && limit && *found > *limit;
-  };
   add(result.kept < limits.keep, "keep");
   add(result.refused, "no request may be turned away");
   add(result.overloaded, "all requests must be served");
   if (result.overloaded) return text;
-  add(is_longer(result.p95, limits.p95), "p95");
-  add(is_longer(result.tokens.ttft, limits.slo.ttft), "ttft");
-  add(is_longer(result.tokens.tpot, limits.slo.tpot), "tpot");
+  for (const LimitedLatency& latency : latencies_of(result, limits)) {
+    add(latency.is_broken(), latency.name);
+  }
   return text;
 }
 

@@ -75,7 +75,7 @@ class Answerer {
     if (const Errors faults = check_axes(); !faults.empty()) return tl::unexpected<Errors>(faults);
     BUBBLESIM_RETURN_IF_ERROR(measure_alone());
     const Space space(registry_, question_.system, searched_places(question_, base_, parts_));
-    Trials trials(question_, registry_, shared_, {parts_.fillers, ranks_}, trial_options());
+    Trials trials(question_, registry_, shared_, parts_, trial_options());
     begin("searching");
     auto found = search(
         space, [&trials](const std::vector<Trial>& wanted) { return trials.run(wanted); },
@@ -207,9 +207,9 @@ class Answerer {
     if (const Errors faults = check_job(question_, loaded); !faults.empty()) {
       return tl::unexpected<Errors>(faults);
     }
-    for (const program::Program& rank : loaded.training->ranks) ranks_.push_back(rank.rank);
+    for (const program::Program& rank : loaded.training->ranks) parts_.ranks.push_back(rank.rank);
     for (const run::FillerConfig& filler : given.fillers) {
-      parts_.filler_gpus.push_back(filler.gpus ? filler.gpus->size() : ranks_.size());
+      parts_.filler_gpus.push_back(filler.gpus ? filler.gpus->size() : parts_.ranks.size());
     }
     advice_.alone.filler_longest = longest_operation(loaded);
     advice_.alone.filler_pass = longest_pass(loaded);
@@ -362,21 +362,19 @@ class Answerer {
 
   [[nodiscard]] CheckedResult<void> check_alone(const observe::RunReport& report) const {
     if (report.policies.front().training.iterations == 0) {
-      return tl::unexpected<Errors>(Errors{
-          {question_.base_file, "/duration",
-           "training ends no iteration alone in the " +
-               format_duration(full_.length - full_.warmup) +
-               " after the warm-up, so nothing says what it keeps; expected a longer run, or a "
-               "recording that repeats"}});
+      return fail(question_.base_file, "/duration",
+                  "training ends no iteration alone in the " +
+                      format_duration(full_.length - full_.warmup) +
+                      " after the warm-up, so nothing says what it keeps; expected a longer run, "
+                      "or a recording that repeats");
     }
     const Duration window = full_.length - full_.warmup;
     for (std::size_t i = 0; i < parts_.fillers.size(); ++i) {
       if (parts_.fillers[i].requests_per_s * to_seconds(window) >= 1) continue;
-      return tl::unexpected<Errors>(Errors{
-          {question_.base_file, "/duration",
-           "filler " + report.baseline.fillers[i].name + " completes no request in " +
-               format_duration(window) +
-               " with a GPU of its own; expected a longer run, or shorter requests"}});
+      return fail(question_.base_file, "/duration",
+                  "filler " + report.baseline.fillers[i].name + " completes no request in " +
+                      format_duration(window) +
+                      " with a GPU of its own; expected a longer run, or shorter requests");
     }
     return {};
   }
@@ -420,7 +418,7 @@ class Answerer {
     const Json config = trials.config_of(trial_of(best, advice_.found.length,
                                                   advice_.found.warmup));
     advice_.run_config = indented_text(config, 2) + "\n";
-    advice_.measured_rank = ranks_[first_filled_gpu(config)];
+    advice_.measured_rank = parts_.ranks[first_filled_gpu(config)];
     BUBBLESIM_ASSIGN_OR_RETURN(
         advice_.errors,
         known_errors(options_.config_folder, best.policy->name, advice_.alone.device));
@@ -479,7 +477,6 @@ class Answerer {
   sweep::SharedWork shared_;
   Json base_;
   FullLength full_;
-  std::vector<std::uint32_t> ranks_;
   PartsAlone parts_;
   Advice advice_;
 };

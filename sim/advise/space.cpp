@@ -365,11 +365,6 @@ double gain_step(double gain) {
   return std::floor(std::log(gain) / std::log1p(kEqualGain));
 }
 
-double beyond(std::optional<Duration> limit, std::optional<Duration> latency) {
-  if (!limit || !latency) return 0;
-  return std::max(0.0, to_seconds(*latency) / to_seconds(*limit) - 1);
-}
-
 double kept_step(double kept) { return std::floor(kept / kEqualKept); }
 
 }  // namespace
@@ -414,6 +409,12 @@ Json policy_entry(const Proposal& proposal) {
   return {{"name", proposal.policy->name}, {"parameters", std::move(parameters)}};
 }
 
+std::array<LimitedLatency, 3> latencies_of(const TrialResult& result, const Limits& limits) {
+  return {{{"p95", "p95", limits.p95, result.p95},
+           {"ttft", "p95 to the first token", limits.slo.ttft, result.tokens.ttft},
+           {"tpot", "p95 of time a token", limits.slo.tpot, result.tokens.tpot}}};
+}
+
 double violation(const TrialResult& result, const Limits& limits) {
   if (!result.done) return std::numeric_limits<double>::infinity();
   double sum = std::max(0.0, limits.keep - result.kept) / limits.keep;
@@ -423,8 +424,10 @@ double violation(const TrialResult& result, const Limits& limits) {
                                                    : 0;
     return sum + 2 - std::min(1.0, served);
   }
-  return sum + beyond(limits.p95, result.p95) + beyond(limits.slo.ttft, result.tokens.ttft) +
-         beyond(limits.slo.tpot, result.tokens.tpot);
+  for (const LimitedLatency& latency : latencies_of(result, limits)) {
+    if (latency.is_broken()) sum += to_seconds(*latency.found) / to_seconds(*latency.limit) - 1;
+  }
+  return sum;
 }
 
 bool is_better(const TrialResult& left, const TrialResult& right, const Limits& limits,

@@ -3,6 +3,7 @@
 // the neighbours of a proposal.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -75,6 +76,17 @@ struct TrialResult {
   double events = 0;
   std::string key;                 ///< of its run
 };
+
+/// A latency of a result, and its limit.
+struct LimitedLatency {
+  const char* name;   ///< as limits are written: "ttft"
+  const char* words;  ///< "p95 to the first token"
+  std::optional<Duration> limit;
+  std::optional<Duration> found;
+  [[nodiscard]] bool is_broken() const { return limit && found && *found > *limit; }
+};
+[[nodiscard]] std::array<LimitedLatency, 3> latencies_of(const TrialResult& result,
+                                                         const Limits& limits);
 
 /// How far the result exceeds the limits, as a share of them; 0: it keeps them.
 [[nodiscard]] double violation(const TrialResult& result, const Limits& limits);
@@ -150,9 +162,10 @@ class Space {
 
 /// The job and its fillers, each measured alone.
 struct PartsAlone {
-  std::vector<OwnFiller> fillers;         ///< by RunConfig::fillers
-  std::vector<std::size_t> filler_gpus;   ///< how many each may run on
-  std::vector<double> gpu_bubbles;        ///< share of the time, by GPU
+  std::vector<OwnFiller> fillers{};        ///< by RunConfig::fillers
+  std::vector<std::uint32_t> ranks{};      ///< of the job, as a run config numbers them
+  std::vector<std::size_t> filler_gpus{};  ///< how many each filler may run on
+  std::vector<double> gpu_bubbles{};       ///< share of the time, by GPU
 };
 
 /// A load is searched between 0.2 % and 120 % of the capacity of the service's own GPUs; a batch

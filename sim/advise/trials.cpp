@@ -67,8 +67,8 @@ void slow_down(Json& config, const std::vector<std::uint32_t>& ranks, double fac
 }  // namespace
 
 Trials::Trials(const Question& question, const policy::Registry& registry,
-               sweep::SharedWork& shared, OwnGpu own, TrialOptions options)
-    : question_(question), registry_(registry), shared_(shared), own_(std::move(own)),
+               sweep::SharedWork& shared, PartsAlone parts, TrialOptions options)
+    : question_(question), registry_(registry), shared_(shared), parts_(std::move(parts)),
       options_(std::move(options)),
       base_(std::make_shared<const Json>(Json::parse(question.base, nullptr, false))) {}
 
@@ -83,7 +83,7 @@ Json Trials::config_of(const Trial& trial) const {
     const auto set = sweep::set_value(config, pointer, Json::parse(value, nullptr, false));
     BUBBLESIM_CHECK(set.has_value(), "a searched place that the base lacks: " + pointer);
   }
-  if (trial.slowdown != 1) slow_down(config, own_.ranks, trial.slowdown);
+  if (trial.slowdown != 1) slow_down(config, parts_.ranks, trial.slowdown);
   return config;
 }
 
@@ -140,23 +140,17 @@ TrialResult Trials::result_of(const store::RunRecord& record) const {
   });
   if (other_filler) result.events *= 2;
   for (const observe::ResultRow& row : record.rows) {
-    const bool known = row.filler < own_.fillers.size();
-    add_row(result, row, known ? own_.fillers[row.filler] : OwnFiller{});
+    const bool known = row.filler < parts_.fillers.size();
+    add_row(result, row, known ? parts_.fillers[row.filler] : OwnFiller{});
   }
   return result;
 }
 
 Result<void> Trials::simulate(const std::vector<store::PlannedRun>& runs) {
-  std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::optional<sweep::RecordWriter> writer;
   if (options_.store != nullptr) writer.emplace(*options_.store);
   sweep::SweepPorts ports;
-  ports.next = [&]() -> std::optional<store::PlannedRun> {
-    const std::size_t index = next++;
-    if (index >= runs.size()) return std::nullopt;
-    return runs[index];
-  };
   const std::atomic<bool>* stop = options_.execute.stop;
   ports.stopped = [stop] { return stop != nullptr && *stop; };
   ports.done = [&](store::RunRecord&& record) {
@@ -168,9 +162,7 @@ Result<void> Trials::simulate(const std::vector<store::PlannedRun>& runs) {
     ++simulated_;
     if (writer) writer->add(std::move(record));
   };
-  sweep::ExecuteOptions options = options_.execute;
-  options.threads = std::min(options.threads, runs.size());
-  sweep::execute_runs(registry_, options, ports, shared_);
+  sweep::execute_runs(runs, registry_, options_.execute, ports, shared_);
   return writer ? writer->finish() : Result<void>{};
 }
 

@@ -20,12 +20,6 @@
 
 namespace bubblesim::advise {
 
-/// The fillers of a question, each alone on a GPU of its own, and the job's ranks.
-struct OwnGpu {
-  std::vector<OwnFiller> fillers;    ///< by RunConfig::fillers
-  std::vector<std::uint32_t> ranks;  ///< of the job, as a run config numbers them
-};
-
 struct TrialOptions {
   sweep::ExecuteOptions execute;
   std::string config_folder;           ///< holds devices/, models/, ...
@@ -36,7 +30,7 @@ struct TrialOptions {
 class Trials {
  public:
   Trials(const Question& question, const policy::Registry& registry, sweep::SharedWork& shared,
-         OwnGpu own, TrialOptions options);
+         PartsAlone parts, TrialOptions options);
 
   /// A result for each, in order; a stopped trial's is not `done`.
   [[nodiscard]] Result<std::vector<TrialResult>> run(const std::vector<Trial>& trials);
@@ -54,7 +48,7 @@ class Trials {
   const Question& question_;
   const policy::Registry& registry_;
   sweep::SharedWork& shared_;
-  OwnGpu own_;
+  PartsAlone parts_;
   TrialOptions options_;
   std::shared_ptr<const Json> base_;
   sweep::FileHashes files_;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -319,14 +318,10 @@ class LocalSweep {
   }
 
   void run(const std::vector<store::PlannedRun>& runs, std::size_t threads) {
-    std::atomic<std::size_t> next{0};
     sweep::SweepPorts ports;
-    ports.next = [&]() -> std::optional<store::PlannedRun> {
-      const std::size_t index = next++;
-      if (index >= runs.size()) return std::nullopt;
-      display_.started(runs[index]);
-      if (journal_) journal_->started(runs[index]);
-      return runs[index];
+    ports.started = [&](const store::PlannedRun& run) {
+      display_.started(run);
+      if (journal_) journal_->started(run);
     };
     ports.done = [&](store::RunRecord&& record) {
       if (journal_) journal_->ended();
@@ -334,8 +329,8 @@ class LocalSweep {
     };
     ports.stopped = [&] { return signals_.count() > 0 || writer_.failed(); };
     sweep::ExecuteOptions options = options_;
-    options.threads = std::min(threads, runs.size());
-    if (!runs.empty()) sweep::execute_runs(registry_, options, ports);
+    options.threads = threads;
+    sweep::execute_runs(runs, registry_, options, ports);
   }
 
   [[nodiscard]] Result<void> finish() {

@@ -1,5 +1,6 @@
 #include "sim/sweep/execute.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
@@ -253,20 +254,22 @@ store::RunRecord execute_run(const store::PlannedRun& run, const policy::Registr
   return record;
 }
 
-void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
-                  const SweepPorts& ports) {
+void execute_runs(const std::vector<store::PlannedRun>& runs, const policy::Registry& registry,
+                  const ExecuteOptions& options, const SweepPorts& ports) {
   SharedWork shared(options.device_folder);
-  execute_runs(registry, options, ports, shared);
+  execute_runs(runs, registry, options, ports, shared);
 }
 
-void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
-                  const SweepPorts& ports, SharedWork& shared) {
-  const std::size_t threads = options.threads == 0 ? 1 : options.threads;
+void execute_runs(const std::vector<store::PlannedRun>& runs, const policy::Registry& registry,
+                  const ExecuteOptions& options, const SweepPorts& ports, SharedWork& shared) {
+  const std::size_t threads = std::max<std::size_t>(1, std::min(options.threads, runs.size()));
+  std::atomic<std::size_t> next{0};
   run::for_each_parallel(threads, threads, [&](std::size_t) {
     while (!ports.stopped()) {
-      const std::optional<store::PlannedRun> run = ports.next();
-      if (!run) return;
-      ports.done(execute_run(*run, registry, options, shared));
+      const std::size_t index = next++;
+      if (index >= runs.size()) return;
+      if (ports.started) ports.started(runs[index]);
+      ports.done(execute_run(runs[index], registry, options, shared));
     }
   });
 }

@@ -1,5 +1,4 @@
-// Executes the remaining runs of a plan on threads of this process. The caller supplies runs and
-// takes records, so that one loop serves one machine and many.
+// Executes the remaining runs of a plan on threads of this process. The caller takes the records.
 #pragma once
 
 #include <atomic>
@@ -59,10 +58,9 @@ class InputCache {
 
 /// Called from several threads; all must be thread-safe.
 struct SweepPorts {
-  std::function<std::optional<store::PlannedRun>()> next;    ///< nothing: no more
-  std::function<void(store::RunRecord&&)> done;              ///< called once for each run, finished
-                                                             ///< or failed
-  std::function<bool()> stopped;                      ///< true: take no further run
+  std::function<void(const store::PlannedRun&)> started = nullptr;  ///< called before each run
+  std::function<void(store::RunRecord&&)> done;  ///< called once for each run, finished or failed
+  std::function<bool()> stopped;                 ///< true: take no further run
 };
 
 struct ExecuteOptions {
@@ -82,14 +80,14 @@ struct SharedWork {
   run::BaselineCache baselines;
 };
 
-/// Returns when `next` is empty or `stopped`, and the runs in flight are done. A failed run gives a
-/// record with the reason.
-void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
-                  const SweepPorts& ports);
+/// Executes the runs in their order. Returns when all are done, or `stopped` and the runs in flight
+/// are done. A failed run gives a record with the reason.
+void execute_runs(const std::vector<store::PlannedRun>& runs, const policy::Registry& registry,
+                  const ExecuteOptions& options, const SweepPorts& ports);
 
 /// Executes runs as above, with inputs and baselines of other calls.
-void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
-                  const SweepPorts& ports, SharedWork& shared);
+void execute_runs(const std::vector<store::PlannedRun>& runs, const policy::Registry& registry,
+                  const ExecuteOptions& options, const SweepPorts& ports, SharedWork& shared);
 
 /// This machine's name; empty: it has none.
 [[nodiscard]] std::string host_name();

@@ -40,18 +40,13 @@ class Execution {
 
   void execute(const policy::Registry& registry, const sweep::ExecuteOptions& options) {
     sweep::SweepPorts ports;
-    ports.next = [&]() -> std::optional<store::PlannedRun> {
-      const std::size_t index = next_++;
-      if (index >= runs_.size()) return std::nullopt;
-      return runs_[index];
-    };
     ports.done = [&](store::RunRecord&& record) {
       if (record.status == store::RunStatus::kFailed) ++failed_;
       writer_.add(std::move(record));
       ++done_;
     };
     ports.stopped = [&] { return stop_ || writer_.failed(); };
-    sweep::execute_runs(registry, options, ports);
+    sweep::execute_runs(runs_, registry, options, ports);
   }
   [[nodiscard]] Result<void> finish() { return writer_.finish(); }
   [[nodiscard]] std::atomic<bool>& stop() { return stop_; }
@@ -62,7 +57,7 @@ class Execution {
  private:
   const std::vector<store::PlannedRun> runs_;
   sweep::RecordWriter writer_;
-  std::atomic<std::size_t> next_{0}, done_{0}, failed_{0};
+  std::atomic<std::size_t> done_{0}, failed_{0};
   std::atomic<bool> stop_{false};
 };
 
@@ -105,7 +100,6 @@ struct ExecuteSweep {
     const std::size_t all = left.runs.size();
     left.runs.resize(std::min(all, limit.value_or(all)));
     if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
-    options.threads = std::max<std::size_t>(1, std::min(options.threads, left.runs.size()));
     Execution execution(std::move(left.runs), *store);
     std::size_t told = 0;
     const auto tell = [&] {

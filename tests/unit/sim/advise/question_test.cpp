@@ -296,7 +296,9 @@ const char* const kBase = R"({"fillers": [
 
 std::vector<PlaceRange> places_of(const Question& question, std::vector<double> bubbles) {
   return searched_places(question, Json::parse(kBase),
-                         {{{100, 0}, {7, 0}}, {4, 1}, std::move(bubbles)});
+                         {.fillers = {{100, 0}, {7, 0}},
+                          .filler_gpus = {4, 1},
+                          .gpu_bubbles = std::move(bubbles)});
 }
 
 const PlaceRange* place_at(const std::vector<PlaceRange>& places, const std::string& pointer) {

@@ -27,12 +27,7 @@ std::map<std::uint64_t, store::RunRecord> execute(const std::vector<store::Plann
                                            std::size_t threads) {
   std::map<std::uint64_t, store::RunRecord> records;
   std::mutex mutex;
-  std::atomic<std::size_t> next{0};
   SweepPorts ports;
-  ports.next = [&]() -> std::optional<store::PlannedRun> {
-    const std::size_t index = next++;
-    return index < runs.size() ? std::optional(runs[index]) : std::nullopt;
-  };
   ports.done = [&](store::RunRecord&& record) {
     record.cpu = {};
     record.finished_unix_ns = 0;
@@ -40,7 +35,7 @@ std::map<std::uint64_t, store::RunRecord> execute(const std::vector<store::Plann
     records[record.run.index] = std::move(record);
   };
   ports.stopped = [] { return false; };
-  execute_runs(registry, options(threads), ports);
+  execute_runs(runs, registry, options(threads), ports);
   return records;
 }
 
