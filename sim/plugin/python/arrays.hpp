@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,15 +21,40 @@ namespace bubblesim::plugin::python {
 
 namespace py = pybind11;
 
+/// NumPy's code of a type: of times "i8", of identifiers "u4".
+template <class T>
+[[nodiscard]] std::string type_code() {
+  if constexpr (std::is_enum_v<T>) {
+    return type_code<std::underlying_type_t<T>>();
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return "?";
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    return "(" + std::to_string(std::tuple_size_v<T>) + ",)" + type_code<typename T::value_type>();
+  } else {
+    constexpr bool kIsUnsigned = std::is_unsigned_v<T> || requires(T id) { id.value; };
+    const char* const kind = std::is_floating_point_v<T> ? "f" : kIsUnsigned ? "u" : "i";
+    return kind + std::to_string(sizeof(T));
+  }
+}
+
 /// One field of a record: its name in Python, NumPy's code of its type, its offset in bytes.
 struct Field {
   const char* name;
-  const char* type;
+  std::string type;
   std::size_t offset;
 };
+#define BUBBLESIM_FIELD_AS(name, Record, member) \
+  Field { name, type_code<decltype(std::declval<Record>().member)>(), offsetof(Record, member) }
+#define BUBBLESIM_FIELD(Record, member) BUBBLESIM_FIELD_AS(#member, Record, member)
 
 /// The type of records of `size` bytes with these fields.
 [[nodiscard]] py::dtype record_type(std::initializer_list<Field> fields, std::size_t size);
+/// A function that makes the type of a record with these members.
+#define BUBBLESIM_RECORD_TYPE(Record, ...)                                           \
+  [] {                                                                               \
+    return record_type({PYBIND11_MAP_LIST(BUBBLESIM_FIELD, Record, __VA_ARGS__)},    \
+                       sizeof(Record));                                              \
+  }
 
 /// `count` items at `data`, which `owner` keeps alive.
 [[nodiscard]] py::array view(const py::dtype& type, const void* data, std::size_t count,

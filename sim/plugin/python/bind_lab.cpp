@@ -94,12 +94,12 @@ void bind_pipelines(py::module_& module) {
 }  // namespace
 
 void bind_lab(py::module_& module) {
-  module.def("serve_measured", [module](const std::string& settings,
-                                        const std::vector<GivenRequest>& requests,
-                                        std::uint32_t tokens_per_hash, const std::string& engine,
-                                        const std::string& layers, const std::string& steps) {
+  module.def("serve_measured", [](const std::string& settings,
+                                  const std::vector<GivenRequest>& requests,
+                                  std::uint32_t tokens_per_hash, const std::string& engine,
+                                  const std::string& layers, const std::string& steps) {
     const validate::MeasuredLoad load = load_of(requests, tokens_per_hash);
-    const validate::ServeSources sources{config_folder(module, {}), engine, layers, steps};
+    const validate::ServeSources sources{config_folder(), engine, layers, steps};
     return compact_text(
         good(unlocked([&] { return validate::serve_measured(settings, load, sources); })));
   });
@@ -207,8 +207,8 @@ struct Network {
   }
 };
 
-Network find_network(const std::string& name, const std::string& configs) {
-  const auto path = good(find_data_file(name, configs + "/models", "model"));
+Network find_network(const std::string& name) {
+  const auto path = good(find_data_file(name, config_folder() + "/models", "model"));
   auto file = good(model::read_model_file(path));
   Network out{std::move(file.spec), {}};
   if (file.published) out.published = file.published->value;
@@ -217,9 +217,7 @@ Network find_network(const std::string& name, const std::string& configs) {
 
 void bind_training(py::module_& module) {
   py::class_<Network>(module, "Network")
-      .def(py::init([module](const std::string& name) {
-        return find_network(name, config_folder(module, {}));
-      }))
+      .def(py::init(&find_network))
       .def_static("gpt",
                   [](std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
                      std::uint64_t vocabulary, std::uint64_t sequence) {
@@ -235,8 +233,8 @@ void bind_training(py::module_& module) {
       }))
       .def_readwrite("layers_per_stage", &synth::PlanSpec::layers_per_stage);
   py::class_<validate::Testbed>(module, "Testbed")
-      .def(py::init([module](const std::string& cluster, const std::string& software) {
-        return good(validate::find_testbed(config_folder(module, {}), cluster, software));
+      .def(py::init([](const std::string& cluster, const std::string& software) {
+        return good(validate::find_testbed(config_folder(), cluster, software));
       }))
       .def_property_readonly("device",
                              [](const validate::Testbed& own) { return own.cluster.device; })
@@ -252,7 +250,7 @@ void bind_training(py::module_& module) {
 }  // namespace
 
 void bind_fit(py::module_& module) {
-  module.def("config_folder", [module] { return config_folder(module, std::nullopt); });
+  module.def("config_folder", [] { return config_folder(); });
   py::class_<KernelTimes>(module, "KernelTimes")
       .def(py::init<const std::string&, const std::string&,
                     const std::vector<KernelTimes::Kernel>&>())
@@ -260,9 +258,8 @@ void bind_fit(py::module_& module) {
       .def_property_readonly("constants", &KernelTimes::constants)
       .def("seconds", &KernelTimes::seconds);
   py::class_<hardware::ClusterSpec>(module, "Cluster")
-      .def(py::init([module](const std::string& name) {
-        return good(
-            hardware::find_cluster_spec(name, config_folder(module, std::nullopt) + "/clusters"));
+      .def(py::init([](const std::string& name) {
+        return good(hardware::find_cluster_spec(name, config_folder() + "/clusters"));
       }))
       .def_readonly("gpus_per_node", &hardware::ClusterSpec::gpus_per_node)
       .def_readonly("device", &hardware::ClusterSpec::device)
@@ -380,13 +377,12 @@ void bind_machines(py::module_& module) {
       .def_property_readonly(
           "is_resizable",
           [](const PairWorkload& own) { return validate::is_resizable(own.steps); });
-  module.def("pair_workloads", [module] {
-    return good(validate::read_workloads(config_folder(module, {}) + "/workloads"));
+  module.def("pair_workloads", [] {
+    return good(validate::read_workloads(config_folder() + "/workloads"));
   });
-  module.def("device_names", [module] {
+  module.def("device_names", [] {
     std::vector<std::pair<std::string, std::vector<std::string>>> out;
-    for (auto& file :
-         good(hardware::read_device_folder(config_folder(module, {}) + "/devices"))) {
+    for (auto& file : good(hardware::read_device_folder(config_folder() + "/devices"))) {
       out.emplace_back(file.spec.id, std::move(file.recorded_names));
     }
     return out;
@@ -395,8 +391,8 @@ void bind_machines(py::module_& module) {
       .def_readonly("per_s", &LoneClient::per_s)
       .def_readonly("mean_ms", &LoneClient::mean_ms);
   py::class_<PairMachine>(module, "PairMachine")
-      .def(py::init([module](const std::string& device) {
-        return good(validate::find_pair_machine(device, config_folder(module, {})));
+      .def(py::init([](const std::string& device) {
+        return good(validate::find_pair_machine(device, config_folder()));
       }))
       .def_property_readonly(
           "compute_slices", [](const PairMachine& own) { return own.gpu.mig.compute_slices; })

@@ -54,24 +54,23 @@ struct RunArguments {
 
 class PythonRun {
  public:
-  PythonRun(const py::module_& module, const RunArguments& arguments,
-            run::BaselineCache& baselines)
-      : module_(module), arguments_(arguments), baselines_(baselines),
+  PythonRun(const RunArguments& arguments, run::BaselineCache& baselines)
+      : arguments_(arguments), baselines_(baselines),
         registry_(known_policies(arguments.libraries)) {}
 
   std::unique_ptr<RunOutput> run() {
-    add_registered(registry_, module_, fault_);
+    add_registered(registry_, fault_);
     const run::RunConfig config = read_config();
     run::RunOptions options;
     auto output = std::make_unique<RunOutput>();
     ask_for_timeline(config, options, *output);
     options.threads = arguments_.threads;
     if (arguments_.force) options.size = run::Size::kAny;
-    const std::string devices = config_folder(module_, arguments_.configs) + "/devices";
+    const std::string devices = config_folder(arguments_.configs) + "/devices";
     CheckedResult<void> done;
     std::atomic<bool> stop{false};
     options.stop = &stop;
-    if (uses_registered(config, module_)) {
+    if (uses_registered(config)) {
       options.threads = 1;
       const StopOnInterrupt on_interrupt(stop);
       done = unlocked([&] { return simulate(config, devices, options, *output); });
@@ -165,7 +164,6 @@ class PythonRun {
     return keys ? std::optional(*std::move(keys)) : std::nullopt;
   }
 
-  const py::module_& module_;
   const RunArguments& arguments_;
   run::BaselineCache& baselines_;
   std::string path_;                 ///< of the config; its paths are relative to the folder
@@ -182,7 +180,7 @@ void bind_run(py::module_& module) {
   const auto baselines = std::make_shared<run::BaselineCache>();
   module.def(
       "simulate",
-      [module, baselines](const py::object& config, const py::object& policies,
+      [baselines](const py::object& config, const py::object& policies,
                           const std::optional<std::string>& base,
                           std::vector<std::string> libraries,
                           const std::optional<std::string>& configs, std::size_t threads,
@@ -190,7 +188,7 @@ void bind_run(py::module_& module) {
                           bool force) {
         const RunArguments arguments{config,  policies, base,     std::move(libraries),
                                      configs, threads,  timeline, window_ns, force};
-        return PythonRun(module, arguments, *baselines).run();
+        return PythonRun(arguments, *baselines).run();
       });
 }
 
@@ -242,25 +240,14 @@ const observe::TimelineRecorder& timeline_of(const RunOutput& self) {
 }
 
 py::array slices(const py::object& self) {
-  using observe::Slice;
-  const py::dtype type = record_type({{"gpu", "u4", offsetof(Slice, gpu)},
-                                      {"client", "u4", offsetof(Slice, client)},
-                                      {"name", "u4", offsetof(Slice, name)},
-                                      {"kind", "u1", offsetof(Slice, kind)},
-                                      {"start", "i8", offsetof(Slice, start)},
-                                      {"end", "i8", offsetof(Slice, end)},
-                                      {"request", "u8", offsetof(Slice, request)}},
-                                     sizeof(Slice));
-  return view(type, timeline_of(self.cast<const RunOutput&>()).slices(), self);
+  const auto type = BUBBLESIM_RECORD_TYPE(observe::Slice, gpu, client, name, kind, start, end,
+                                          request);
+  return view(type(), timeline_of(self.cast<const RunOutput&>()).slices(), self);
 }
 
 py::array samples(const py::object& self) {
-  using observe::CounterSample;
-  const py::dtype type = record_type({{"track", "u4", offsetof(CounterSample, track)},
-                                      {"at", "i8", offsetof(CounterSample, at)},
-                                      {"value", "f8", offsetof(CounterSample, value)}},
-                                     sizeof(CounterSample));
-  return view(type, timeline_of(self.cast<const RunOutput&>()).samples(), self);
+  const auto type = BUBBLESIM_RECORD_TYPE(observe::CounterSample, track, at, value);
+  return view(type(), timeline_of(self.cast<const RunOutput&>()).samples(), self);
 }
 
 /// Texts of the names that slices have, by number; of clients, by (gpu, client).

@@ -72,52 +72,48 @@ py::dict outcome(const sweep::SweepPlan& plan, const sweep::RemainingRuns& left,
   return result;
 }
 
-/// The function of the module; Python names and defaults its arguments.
-struct ExecuteSweep {
-  py::module_ module;
-
-  py::dict operator()(const std::string& config_path, const std::string& store_path,
-                      const std::vector<std::string>& set,
-                      const std::optional<std::string>& configs, std::size_t threads,
-                      std::optional<std::size_t> limit, bool retry_failed,
-                      const py::object& progress) const {
-    const policy::Registry registry = known_policies({});
-    const std::string folder = config_folder(module, configs);
-    const sweep::SweepConfig config = good(sweep::read_sweep_config(config_path, set));
-    sweep::ExecuteOptions options;
-    options.threads = threads;
-    options.sweep = config.name;
-    options.device_folder = folder + "/devices";
-    options.version = sweep::program_version();
-    const sweep::SweepPlan plan =
-        good(sweep::plan_sweep(config, registry, {options.device_folder, options.version}));
-    const auto store = good(store::open_store(store_path, store::StoreAccess::kWrite));
-    good((*store).join(config.name, plan.runs));
-    sweep::BestSoFar best{sweep::BestGoal{}};
-    const auto kept = retry_failed ? sweep::FailedRuns::kRetry : sweep::FailedRuns::kKeep;
-    sweep::RemainingRuns left =
-        good(sweep::remaining_runs(plan.runs, config.name, *store, kept, best));
-    const std::size_t all = left.runs.size();
-    left.runs.resize(std::min(all, limit.value_or(all)));
-    if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
-    Execution execution(std::move(left.runs), *store);
-    std::size_t told = 0;
-    const auto tell = [&] {
-      if (progress.is_none() || told == execution.done()) return;
-      told = execution.done();
-      progress(told, execution.planned());
-    };
-    run_interruptibly([&] { execution.execute(registry, options); }, execution.stop(), tell);
-    good(unlocked([&] { return execution.finish(); }));
-    tell();
-    return outcome(plan, left, all, execution);
-  }
-};
+/// Python names and defaults its arguments, and those of the functions below.
+py::dict execute_sweep(const std::string& config_path, const std::string& store_path,
+                       const std::vector<std::string>& set,
+                       const std::optional<std::string>& configs, std::size_t threads,
+                       std::optional<std::size_t> limit, bool retry_failed,
+                       const py::object& progress) {
+  const policy::Registry registry = known_policies({});
+  const std::string folder = config_folder(configs);
+  const sweep::SweepConfig config = good(sweep::read_sweep_config(config_path, set));
+  sweep::ExecuteOptions options;
+  options.threads = threads;
+  options.sweep = config.name;
+  options.device_folder = folder + "/devices";
+  options.version = sweep::program_version();
+  const sweep::SweepPlan plan =
+      good(sweep::plan_sweep(config, registry, {options.device_folder, options.version}));
+  const auto store = good(store::open_store(store_path, store::StoreAccess::kWrite));
+  good((*store).join(config.name, plan.runs));
+  sweep::BestSoFar best{sweep::BestGoal{}};
+  const auto kept = retry_failed ? sweep::FailedRuns::kRetry : sweep::FailedRuns::kKeep;
+  sweep::RemainingRuns left =
+      good(sweep::remaining_runs(plan.runs, config.name, *store, kept, best));
+  const std::size_t all = left.runs.size();
+  left.runs.resize(std::min(all, limit.value_or(all)));
+  if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
+  Execution execution(std::move(left.runs), *store);
+  std::size_t told = 0;
+  const auto tell = [&] {
+    if (progress.is_none() || told == execution.done()) return;
+    told = execution.done();
+    progress(told, execution.planned());
+  };
+  run_interruptibly([&] { execution.execute(registry, options); }, execution.stop(), tell);
+  good(unlocked([&] { return execution.finish(); }));
+  tell();
+  return outcome(plan, left, all, execution);
+}
 
 }  // namespace
 
 void bind_sweep(py::module_& module) {
-  module.def("execute_sweep", ExecuteSweep{module});
+  module.def("execute_sweep", &execute_sweep);
 }
 
 namespace {
@@ -185,76 +181,63 @@ class ToldProgress {
   std::size_t told_ = 0;
 };
 
-/// The function of the module; Python names and defaults its arguments.
-struct AnswerQuestion {
-  py::module_ module;
-
-  /// `stopped`, where a fleet asks: says whether the search ends now, with the best so far.
-  std::unique_ptr<AdviceOutput> operator()(const py::object& asked,
-                                           const std::optional<std::string>& base,
-                                           const std::optional<std::string>& store_path,
-                                           const std::optional<std::string>& configs,
-                                           std::size_t threads, const py::object& callback,
-                                           const std::vector<std::string>& libraries,
-                                           const py::object& stopped) const {
-    auto output = std::make_unique<AdviceOutput>();
-    output->registry = known_policies(libraries);
-    advise::Question question = question_of(asked, base, output->registry);
-    if (!stopped.is_none()) question.confirmed_at = advise::ConfirmedAt::kSearchedLength;
-    output->config = question.name + "-advice.json";
-    std::unique_ptr<store::ResultsStore> store;
-    if (store_path) store = good(store::open_store(*store_path, store::StoreAccess::kWrite));
-    std::atomic<bool> stop{false};
-    ToldProgress progress(callback);
-    advise::AnswerOptions options;
-    options.config_folder = config_folder(module, configs);
-    options.version = good(sweep::version_with_libraries({libraries.begin(), libraries.end()}));
-    options.threads = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
-    options.store = store.get();
-    options.stop = &stop;
-    options.tried = [&](const advise::Trial& trial, const advise::TrialResult& result) {
-      progress.note(trial, result, question.limits);
-    };
-    std::optional<CheckedResult<advise::Advice>> answered;
-    run_interruptibly([&] { answered = advise::answer(question, output->registry, options); },
-                      stop, [&] {
-                        progress.tell();
-                        if (!stopped.is_none() && stopped().cast<bool>()) stop = true;
-                      });
-    output->advice = good(*std::move(answered));
-    progress.tell();
-    return output;
-  }
-};
+/// `stopped`, where a fleet asks: says whether the search ends now, with the best so far.
+std::unique_ptr<AdviceOutput> answer_question(const py::object& asked,
+                                              const std::optional<std::string>& base,
+                                              const std::optional<std::string>& store_path,
+                                              const std::optional<std::string>& configs,
+                                              std::size_t threads, const py::object& callback,
+                                              const std::vector<std::string>& libraries,
+                                              const py::object& stopped) {
+  auto output = std::make_unique<AdviceOutput>();
+  output->registry = known_policies(libraries);
+  advise::Question question = question_of(asked, base, output->registry);
+  if (!stopped.is_none()) question.confirmed_at = advise::ConfirmedAt::kSearchedLength;
+  output->config = question.name + "-advice.json";
+  std::unique_ptr<store::ResultsStore> store;
+  if (store_path) store = good(store::open_store(*store_path, store::StoreAccess::kWrite));
+  std::atomic<bool> stop{false};
+  ToldProgress progress(callback);
+  advise::AnswerOptions options;
+  options.config_folder = config_folder(configs);
+  options.version = good(sweep::version_with_libraries({libraries.begin(), libraries.end()}));
+  options.threads = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+  options.store = store.get();
+  options.stop = &stop;
+  options.tried = [&](const advise::Trial& trial, const advise::TrialResult& result) {
+    progress.note(trial, result, question.limits);
+  };
+  std::optional<CheckedResult<advise::Advice>> answered;
+  run_interruptibly([&] { answered = advise::answer(question, output->registry, options); },
+                    stop, [&] {
+                      progress.tell();
+                      if (!stopped.is_none() && stopped().cast<bool>()) stop = true;
+                    });
+  output->advice = good(*std::move(answered));
+  progress.tell();
+  return output;
+}
 
 /// By config: all that decides its runs, a text, or its faults. Files are read once.
-struct RunContents {
-  py::module_ module;
-
-  py::list operator()(const std::vector<std::string>& jobs,
-                      const std::optional<std::string>& configs) const {
-    sweep::FileHashes files;
-    py::list contents;
-    for (const std::string& job : jobs) {
-      const auto content = sweep::run_content(Json::parse(job, nullptr, false),
-                                              config_folder(module, configs), files);
-      contents.append(content ? py::object(py::str(*content)) : fault_list(content.error()));
-    }
-    return contents;
+py::list run_contents(const std::vector<std::string>& jobs,
+                      const std::optional<std::string>& configs) {
+  sweep::FileHashes files;
+  py::list contents;
+  for (const std::string& job : jobs) {
+    const auto content = sweep::run_content(Json::parse(job, nullptr, false),
+                                            config_folder(configs), files);
+    contents.append(content ? py::object(py::str(*content)) : fault_list(content.error()));
   }
-};
+  return contents;
+}
 
 /// Why a run config does not load; empty: it does.
-struct LoadFaults {
-  py::module_ module;
-
-  py::list operator()(const std::string& config, const std::optional<std::string>& configs) const {
-    const auto parsed = run::parse_run_config(config, "config", known_policies({}));
-    if (!parsed) return fault_list(parsed.error());
-    const auto loaded = run::load_run(*parsed, config_folder(module, configs) + "/devices");
-    return loaded ? py::list() : fault_list(loaded.error());
-  }
-};
+py::list load_faults(const std::string& config, const std::optional<std::string>& configs) {
+  const auto parsed = run::parse_run_config(config, "config", known_policies({}));
+  if (!parsed) return fault_list(parsed.error());
+  const auto loaded = run::load_run(*parsed, config_folder(configs) + "/devices");
+  return loaded ? py::list() : fault_list(loaded.error());
+}
 
 }  // namespace
 
@@ -268,9 +251,9 @@ void bind_advise(py::module_& module) {
                              [](const AdviceOutput& output) { return output.advice.simulated; })
       .def_property_readonly("stored",
                              [](const AdviceOutput& output) { return output.advice.stored; });
-  module.def("answer_question", AnswerQuestion{module});
-  module.def("run_contents", RunContents{module});
-  module.def("load_faults", LoadFaults{module});
+  module.def("answer_question", &answer_question);
+  module.def("run_contents", &run_contents);
+  module.def("load_faults", &load_faults);
   module.def("fleet_page", [](const std::string& plan) {
     return report::fleet_page(Json::parse(plan, nullptr, false));
   });

@@ -23,91 +23,20 @@ namespace {
 
 using namespace traces;
 
-py::dtype device_op_type() {
-  return record_type({{"start", "i8", offsetof(DeviceOp, start)},
-                      {"duration", "i8", offsetof(DeviceOp, duration)},
-                      {"correlation", "u8", offsetof(DeviceOp, correlation)},
-                      {"name", "u4", offsetof(DeviceOp, name)},
-                      {"stream", "u4", offsetof(DeviceOp, stream)},
-                      {"kind", "u1", offsetof(DeviceOp, kind)},
-                      {"direction", "u1", offsetof(DeviceOp, direction)},
-                      {"shape", "u4", offsetof(DeviceOp, shape)},
-                      {"bytes", "u8", offsetof(DeviceOp, bytes)},
-                      {"collective", "u4", offsetof(DeviceOp, collective)},
-                      {"launch", "u4", offsetof(DeviceOp, launch)}},
-                     sizeof(DeviceOp));
-}
-
-py::dtype host_call_type() {
-  return record_type({{"start", "i8", offsetof(HostCall, start)},
-                      {"duration", "i8", offsetof(HostCall, duration)},
-                      {"correlation", "u8", offsetof(HostCall, correlation)},
-                      {"name", "u4", offsetof(HostCall, name)},
-                      {"thread", "u4", offsetof(HostCall, thread)},
-                      {"kind", "u1", offsetof(HostCall, kind)},
-                      {"stream", "u4", offsetof(HostCall, stream)},
-                      {"event", "u8", offsetof(HostCall, event)}},
-                     sizeof(HostCall));
-}
-
-py::dtype collective_type() {
-  return record_type({{"kind", "u1", offsetof(Collective, kind)},
-                      {"bytes", "u8", offsetof(Collective, bytes)},
-                      {"group", "u4", offsetof(Collective, group)},
-                      {"group_size", "u4", offsetof(Collective, group_size)},
-                      {"sequence", "u8", offsetof(Collective, sequence)},
-                      {"sequence_recorded", "?", offsetof(Collective, sequence_recorded)},
-                      {"place", "u4", offsetof(Collective, place)}},
-                     sizeof(Collective));
-}
-
-py::dtype edge_type() {
-  return record_type({{"before", "u4", offsetof(Edge, before)},
-                      {"after", "u4", offsetof(Edge, after)},
-                      {"inferred", "?", offsetof(Edge, inferred)}},
-                     sizeof(Edge));
-}
-
-py::dtype marker_type() {
-  return record_type({{"start", "i8", offsetof(Marker, start)},
-                      {"duration", "i8", offsetof(Marker, duration)},
-                      {"name", "u4", offsetof(Marker, name)},
-                      {"thread", "u4", offsetof(Marker, thread)},
-                      {"kind", "u1", offsetof(Marker, kind)},
-                      {"number", "i8", offsetof(Marker, number)}},
-                     sizeof(Marker));
-}
-
-py::dtype memory_type() {
-  return record_type({{"at", "i8", offsetof(MemorySample, at)},
-                      {"allocated_bytes", "u8", offsetof(MemorySample, allocated_bytes)},
-                      {"reserved_bytes", "u8", offsetof(MemorySample, reserved_bytes)}},
-                     sizeof(MemorySample));
-}
-
-py::dtype stall_type() {
-  return record_type({{"start", "i8", offsetof(HostStall, start)},
-                      {"duration", "i8", offsetof(HostStall, duration)},
-                      {"thread", "u4", offsetof(HostStall, thread)},
-                      {"kind", "u1", offsetof(HostStall, kind)}},
-                     sizeof(HostStall));
-}
-
-py::dtype clock_type() {
-  return record_type({{"at", "i8", offsetof(ClockPair, at)},
-                      {"realtime_ns", "i8", offsetof(ClockPair, realtime_ns)},
-                      {"monotonic_ns", "i8", offsetof(ClockPair, monotonic_ns)}},
-                     sizeof(ClockPair));
-}
-
-py::dtype shape_type() {
-  return record_type(
-      {{"grid", "(3,)u4", offsetof(LaunchShape, grid)},
-       {"block", "(3,)u4", offsetof(LaunchShape, block)},
-       {"registers_per_thread", "u2", offsetof(LaunchShape, registers_per_thread)},
-       {"shared_memory_bytes", "u4", offsetof(LaunchShape, shared_memory_bytes)}},
-      sizeof(LaunchShape));
-}
+const auto device_op_type = BUBBLESIM_RECORD_TYPE(DeviceOp, start, duration, correlation, name,
+                                                  stream, kind, direction, shape, bytes,
+                                                  collective, launch);
+const auto host_call_type = BUBBLESIM_RECORD_TYPE(HostCall, start, duration, correlation, name,
+                                                  thread, kind, stream, event);
+const auto collective_type = BUBBLESIM_RECORD_TYPE(Collective, kind, bytes, group, group_size,
+                                                   sequence, sequence_recorded, place);
+const auto edge_type = BUBBLESIM_RECORD_TYPE(Edge, before, after, inferred);
+const auto marker_type = BUBBLESIM_RECORD_TYPE(Marker, start, duration, name, thread, kind, number);
+const auto memory_type = BUBBLESIM_RECORD_TYPE(MemorySample, at, allocated_bytes, reserved_bytes);
+const auto stall_type = BUBBLESIM_RECORD_TYPE(HostStall, start, duration, thread, kind);
+const auto clock_type = BUBBLESIM_RECORD_TYPE(ClockPair, at, realtime_ns, monotonic_ns);
+const auto shape_type = BUBBLESIM_RECORD_TYPE(LaunchShape, grid, block, registers_per_thread,
+                                              shared_memory_bytes);
 
 /// A rank of a trace that lives as long as one of its ranks does.
 struct Rank {
@@ -119,17 +48,13 @@ struct Trace {
   std::shared_ptr<const run::LoadedTrace> trace;
 };
 
-/// The function of the module; Python names and defaults its arguments.
-struct ReadTrace {
-  py::module_ module;
-
-  Trace operator()(const std::vector<std::string>& paths, const std::optional<std::string>& cluster,
-                   const std::optional<std::string>& configs) const {
-    const std::string clusters = config_folder(module, configs) + "/clusters";
-    return {std::make_shared<const run::LoadedTrace>(
-        good(unlocked([&] { return run::load_trace_on(paths, cluster, clusters); })))};
-  }
-};
+/// Python names and defaults its arguments.
+Trace read_trace(const std::vector<std::string>& paths, const std::optional<std::string>& cluster,
+                 const std::optional<std::string>& configs) {
+  const std::string clusters = config_folder(configs) + "/clusters";
+  return {std::make_shared<const run::LoadedTrace>(
+      good(unlocked([&] { return run::load_trace_on(paths, cluster, clusters); })))};
+}
 
 std::vector<Rank> ranks_of(const Trace& trace) {
   std::vector<Rank> ranks;
@@ -144,15 +69,15 @@ std::string inspect_json(const Trace& trace, std::size_t top_kernels) {
 }
 
 py::dtype segment_type() {
-  return record_type({{"start", "i8", offsetof(BubbleSegment, span.begin)},
-                      {"end", "i8", offsetof(BubbleSegment, span.end)},
-                      {"cause", "u1", offsetof(BubbleSegment, cause)}},
+  return record_type({BUBBLESIM_FIELD_AS("start", BubbleSegment, span.begin),
+                      BUBBLESIM_FIELD_AS("end", BubbleSegment, span.end),
+                      BUBBLESIM_FIELD(BubbleSegment, cause)},
                      sizeof(BubbleSegment));
 }
 
 py::dtype interval_type() {
-  return record_type({{"start", "i8", offsetof(Interval, begin)},
-                      {"end", "i8", offsetof(Interval, end)}}, sizeof(Interval));
+  return record_type({BUBBLESIM_FIELD_AS("start", Interval, begin),
+                      BUBBLESIM_FIELD(Interval, end)}, sizeof(Interval));
 }
 
 py::array bubbles_of(const Rank& self) {
@@ -171,11 +96,11 @@ py::array idle_of(const Rank& self) {
 
 py::array iterations_of(const Rank& self) {
   auto all = unlocked([&] { return inspect_rank(*self.rank).iterations.all; });
-  return array_of(record_type({{"number", "i8", offsetof(Iteration, number)},
-                               {"start", "i8", offsetof(Iteration, span.begin)},
-                               {"end", "i8", offsetof(Iteration, span.end)},
-                               {"busy", "i8", offsetof(Iteration, busy)},
-                               {"own", "i8", offsetof(Iteration, own)}}, sizeof(Iteration)),
+  return array_of(record_type({BUBBLESIM_FIELD(Iteration, number),
+                               BUBBLESIM_FIELD_AS("start", Iteration, span.begin),
+                               BUBBLESIM_FIELD_AS("end", Iteration, span.end),
+                               BUBBLESIM_FIELD(Iteration, busy),
+                               BUBBLESIM_FIELD(Iteration, own)}, sizeof(Iteration)),
                   std::move(all));
 }
 
@@ -263,8 +188,8 @@ void bind_kinds(py::module_& module) {
   module.attr("STALL_KINDS") = kind_names(kStallKindNames);
 }
 
-template <class Member>
-auto records(Member member, py::dtype (*type)()) {
+template <class Member, class Type>
+auto records(Member member, const Type& type) {
   return [member, type](const py::object& self) {
     return view(type(), self.cast<const Rank&>().rank->*member, self);
   };
@@ -298,14 +223,14 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("counters", [](const Rank& self) {
         return counters_list(self.rank->counters);
       })
-      .def_property_readonly("device_ops", records(&RankTrace::device_ops, &device_op_type))
-      .def_property_readonly("host_calls", records(&RankTrace::host_calls, &host_call_type))
-      .def_property_readonly("collectives", records(&RankTrace::collectives, &collective_type))
-      .def_property_readonly("edges", records(&RankTrace::edges, &edge_type))
-      .def_property_readonly("ranges", records(&RankTrace::markers, &marker_type))
-      .def_property_readonly("memory", records(&RankTrace::memory, &memory_type))
-      .def_property_readonly("stalls", records(&RankTrace::stalls, &stall_type))
-      .def_property_readonly("clocks", records(&RankTrace::clocks, &clock_type))
+      .def_property_readonly("device_ops", records(&RankTrace::device_ops, device_op_type))
+      .def_property_readonly("host_calls", records(&RankTrace::host_calls, host_call_type))
+      .def_property_readonly("collectives", records(&RankTrace::collectives, collective_type))
+      .def_property_readonly("edges", records(&RankTrace::edges, edge_type))
+      .def_property_readonly("ranges", records(&RankTrace::markers, marker_type))
+      .def_property_readonly("memory", records(&RankTrace::memory, memory_type))
+      .def_property_readonly("stalls", records(&RankTrace::stalls, stall_type))
+      .def_property_readonly("clocks", records(&RankTrace::clocks, clock_type))
       .def_property_readonly("shapes", [](const py::object& self) {
         const auto& shapes = self.cast<const Rank&>().rank->shapes;
         const void* first = shapes.size() == 0 ? nullptr : &shapes[ShapeId{0}];
@@ -323,7 +248,7 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("residual_ns",
                              [](const Trace& self) { return self.trace->residual; })
       .def("inspect_json", &inspect_json);
-  module.def("read_trace", ReadTrace{module});
+  module.def("read_trace", &read_trace);
 }
 
 }  // namespace bubblesim::plugin::python

@@ -1,17 +1,17 @@
 #include "sim/plugin/python/errors.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <exception>
-#include <mutex>
+#include <future>
 #include <string>
-#include <thread>
 
 namespace bubblesim::plugin::python {
 
+py::module_ core() { return py::module_::import("bubblesim._core"); }
+
 py::list fault_list(const Errors& faults) {
-  const py::object make = py::module_::import("bubblesim._core").attr("Fault");
+  const py::object make = core().attr("Fault");
   py::list list;
   for (const Error& fault : faults) list.append(make(fault.file, fault.place, fault.message));
   return list;
@@ -23,10 +23,9 @@ void raise_faults(const Errors& faults, RunFault* of_policy) {
     PyErr_SetObject(py::type::of(of_policy->exception).ptr(), of_policy->exception.ptr());
     throw py::error_already_set();
   }
-  const py::module_ module = py::module_::import("bubblesim._core");
   std::string text;
   for (const Error& fault : faults) text += (text.empty() ? "" : "\n") + fault.text();
-  const py::object error = module.attr("Error")(text);
+  const py::object error = core().attr("Error")(text);
   error.attr("faults") = fault_list(faults);
   if (of_policy != nullptr && of_policy->exception) {
     PyException_SetCause(error.ptr(), of_policy->exception.release().ptr());
@@ -52,30 +51,7 @@ void bind_errors(py::module_& module) {
 
 namespace {
 
-namespace py = pybind11;
-
 constexpr auto kTick = std::chrono::milliseconds{50};
-
-/// Waits for the work's end, with a call of `look` between.
-class Watch {
- public:
-  void end() {
-    const std::scoped_lock lock(mutex_);
-    ended_ = true;
-    wake_.notify_all();
-  }
-  /// Whether the work has ended.
-  bool wait() {
-    const py::gil_scoped_release unlocked;
-    std::unique_lock lock(mutex_);
-    return wake_.wait_for(lock, kTick, [this] { return ended_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ended_ = false;
-};
 
 // A handler is handed nothing: what it sets and calls must be reachable without an object.
 std::atomic<std::atomic<bool>*> stopped_by_interrupt{nullptr};
@@ -118,13 +94,9 @@ StopOnInterrupt::~StopOnInterrupt() {
 
 void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& stop,
                        const std::function<void()>& tick) {
-  Watch watch;
-  std::thread thread([&] {
-    work();
-    watch.end();
-  });
+  const std::future<void> done = std::async(std::launch::async, work);
   std::exception_ptr raised;
-  while (!watch.wait()) {
+  while (unlocked([&] { return done.wait_for(kTick); }) != std::future_status::ready) {
     if (raised) continue;
     try {
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -134,7 +106,6 @@ void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& sto
       stop = true;
     }
   }
-  thread.join();
   if (raised) std::rethrow_exception(raised);
 }
 

@@ -13,6 +13,9 @@
 
 namespace bubblesim::plugin::python {
 
+/// The module bubblesim._core, once it is imported.
+[[nodiscard]] py::module_ core();
+
 /// A list of bubblesim.Fault.
 py::list fault_list(const Errors& faults);
 

@@ -14,8 +14,8 @@ policy::Registry known_policies(const std::vector<std::string>& libraries) {
   return registry;
 }
 
-void add_registered(policy::Registry& registry, const py::module_& module, RunFault& fault) {
-  for (const auto& [name, value] : module.attr("registered").cast<py::dict>()) {
+void add_registered(policy::Registry& registry, RunFault& fault) {
+  for (const auto& [name, value] : core().attr("registered").cast<py::dict>()) {
     const auto& registered = value.cast<const Registered&>();
     if (registry.find(registered.spec.name)) {
       raise_faults({{{}, {}, "policy " + registered.spec.name +
@@ -25,20 +25,20 @@ void add_registered(policy::Registry& registry, const py::module_& module, RunFa
   }
 }
 
-bool uses_registered(const run::RunConfig& config, const py::module_& module) {
-  const auto registered = module.attr("registered").cast<py::dict>();
+bool uses_registered(const run::RunConfig& config) {
+  const auto registered = core().attr("registered").cast<py::dict>();
   for (const run::PolicyChoice& choice : config.policies) {
     if (registered.contains(choice.name)) return true;
   }
   return false;
 }
 
-std::string config_folder(const py::module_& module, const std::optional<std::string>& given) {
+std::string config_folder(const std::optional<std::string>& given) {
   if (given) return *given;
   const py::object set = py::module_::import("os").attr("environ").attr("get")("BUBBLESIM_CONFIGS");
   if (!set.is_none()) return set.cast<std::string>();
   const py::object parents =
-      py::module_::import("pathlib").attr("Path")(module.attr("__file__")).attr("parents");
+      py::module_::import("pathlib").attr("Path")(core().attr("__file__")).attr("parents");
   if (py::len(parents) <= BUBBLESIM_PREFIX_DEPTH) return BUBBLESIM_CONFIG_DIR;
   const py::object prefix = parents[py::int_(BUBBLESIM_PREFIX_DEPTH)];
   const py::object installed = prefix / py::str("share/bubblesim/configs");

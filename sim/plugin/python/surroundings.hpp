@@ -18,14 +18,13 @@ namespace bubblesim::plugin::python {
 [[nodiscard]] policy::Registry known_policies(const std::vector<std::string>& libraries);
 
 /// Adds the policies that Python registered. `fault` outlives the policies that the registry makes.
-void add_registered(policy::Registry& registry, const py::module_& module, RunFault& fault);
+void add_registered(policy::Registry& registry, RunFault& fault);
 
 /// Whether the config names a policy that Python registered.
-[[nodiscard]] bool uses_registered(const run::RunConfig& config, const py::module_& module);
+[[nodiscard]] bool uses_registered(const run::RunConfig& config);
 
 /// `given`, else $BUBBLESIM_CONFIGS, else the folder installed with the module, else the one of the
 /// source tree.
-[[nodiscard]] std::string config_folder(const py::module_& module,
-                                        const std::optional<std::string>& given);
+[[nodiscard]] std::string config_folder(const std::optional<std::string>& given = {});
 
 }  // namespace bubblesim::plugin::python
