@@ -41,12 +41,12 @@ Result<std::vector<std::size_t>> metric_columns(const ResultsArguments& argument
 
 struct Failures {
   std::size_t done = 0;
-  std::vector<store::StoredRun> failed;
+  std::vector<store::RunRecord> failed;
 };
 
 Result<Failures> failures(store::ResultsStore& store, const store::RowFilter& filter) {
   Failures result;
-  BUBBLESIM_RETURN_IF_ERROR(store.each_run(filter, [&](const store::StoredRun& run) {
+  BUBBLESIM_RETURN_IF_ERROR(store.each_run(filter, [&](const store::RunRecord& run) {
     if (run.status == store::RunStatus::kDone) {
       ++result.done;
     } else {
@@ -58,7 +58,7 @@ Result<Failures> failures(store::ResultsStore& store, const store::RowFilter& fi
 
 int print_failed(const ResultsArguments& arguments, const Failures& found) {
   std::vector<Line> lines{{"key", "sweep", "index", "seed", "settings", "reason"}};
-  for (const store::StoredRun& run : found.failed) {
+  for (const store::RunRecord& run : found.failed) {
     lines.push_back({run.run.key, run.sweep, std::to_string(run.run.index),
                      std::to_string(run.run.seed), assignments_text(run.run.settings), run.reason});
   }
@@ -85,10 +85,10 @@ int print_failed(const ResultsArguments& arguments, const Failures& found) {
 /// Short cells for people, whole ones for programs.
 Line list_line(const store::StoredRow& row, const std::vector<std::string>& pointers,
                const std::vector<std::size_t>& columns, bool for_people) {
-  Line line{for_people ? row.key.substr(0, kShownDigits) : row.key, row.sweep,
-            std::to_string(row.index), std::to_string(row.seed)};
+  Line line{for_people ? row.run.key.substr(0, kShownDigits) : row.run.key, row.sweep,
+            std::to_string(row.run.index), std::to_string(row.run.seed)};
   for (const std::string& pointer : pointers) {
-    line.push_back(store::setting_at(row.settings, pointer));
+    line.push_back(store::setting_at(row.run.settings, pointer));
   }
   for (const std::size_t column : columns) {
     line.push_back(for_people ? shown_cell(row, column) : store::cell_text(row.row.cells[column]));
@@ -102,10 +102,10 @@ class Namesakes {
  public:
   /// Once for each row, in their order; those that are shown have a line each.
   void see(const store::StoredRow& row, bool shown) {
-    Seen seen{row.key, store::text_in(row.row, "policy"),
+    Seen seen{row.run.key, store::text_in(row.row, "policy"),
               store::text_in(row.row, "policy_parameters"), store::text_in(row.row, "losses")};
     if (shown && !seen.losses.empty()) lost_.insert(seen.losses);
-    labels_[row.key].see(seen.policy, seen.parameters);
+    labels_[row.run.key].see(seen.policy, seen.parameters);
     if (shown) seen_.push_back(std::move(seen));
   }
   /// Puts the labels into `column` of the lines after the first, which holds the names.
@@ -155,7 +155,7 @@ ExitCode list_results(const ResultsArguments& arguments) {
   }
   std::size_t left_out = 0;
   Namesakes namesakes;
-  const auto read = store->each_row(filter, [&](const store::StoredRow& row) {
+  BUBBLESIM_RETURN_IF_ERROR(store->each_row(filter, [&](const store::StoredRow& row) {
     const bool shown = !for_people || arguments.limit == 0 || lines.size() <= arguments.limit;
     if (for_people) namesakes.see(row, shown);
     if (shown) {
@@ -163,8 +163,7 @@ ExitCode list_results(const ResultsArguments& arguments) {
     } else {
       ++left_out;
     }
-  });
-  if (!read) return tl::make_unexpected(read.error());
+  }));
   if (for_people) namesakes.show(lines, 4 + pointers.size());
   if (arguments.csv) {
     print(csv_table(lines));
@@ -331,10 +330,9 @@ ExitCode show_result(const ResultsArguments& arguments) {
   store::RowFilter filter;
   filter.key = arguments.key;
   std::vector<store::RunRecord> found;
-  const auto read = store->each_record(filter, [&](const store::RunRecord& record) {
+  BUBBLESIM_RETURN_IF_ERROR(store->each_record(filter, [&](const store::RunRecord& record) {
     if (found.size() < 8) found.push_back(record);
-  });
-  if (!read) return tl::make_unexpected(read.error());
+  }));
   if (found.size() != 1) {
     std::string keys;
     for (const store::RunRecord& record : found) {

@@ -264,10 +264,10 @@ Result<std::vector<std::pair<std::string, std::uint32_t>>> best_rows(
     if (place == rows.size()) break;
     // Seeds of one point look alike: one timeline stands for them.
     const store::StoredRow found = rows[place];
-    chosen.emplace_back(found.key, found.row.policy);
+    chosen.emplace_back(found.run.key, found.row.policy);
     std::erase_if(rows, [&](const store::StoredRow& row) {
-      const bool same_point = row.sweep == found.sweep && row.point == found.point;
-      return (same_point || row.key == found.key) && row.row.policy == found.row.policy;
+      const bool same_point = row.sweep == found.sweep && row.run.point == found.run.point;
+      return (same_point || row.run.key == found.run.key) && row.row.policy == found.row.policy;
     });
   }
   return chosen;

@@ -183,7 +183,7 @@ Result<ReportSource> read_store(store::ResultsStore& store, const ReportOptions&
   if (filter.sweeps.empty()) {  // named, so that a run comes under each of its sweeps
     std::set<std::string> sweeps;
     BUBBLESIM_RETURN_IF_ERROR(
-        store.each_run(filter, [&](const store::StoredRun& run) { sweeps.insert(run.sweep); }));
+        store.each_run(filter, [&](const store::RunRecord& run) { sweeps.insert(run.sweep); }));
     if (sweeps.empty()) return std::move(reading).source();
     filter.sweeps.assign(sweeps.begin(), sweeps.end());
   }

@@ -106,12 +106,12 @@ class Comparer {
     add_once(order_, policy);
     std::vector<Setting> point;
     std::string settings;
-    for (const Setting& setting : row.settings) {
+    for (const Setting& setting : row.run.settings) {
       if (!is_of_point(setting)) continue;
       point.push_back(setting);
       settings += setting.pointer + '=' + setting.value + '\n';
     }
-    const std::string pair = row.sweep + '\n' + std::to_string(row.seed) + '\n' + settings;
+    const std::string pair = row.sweep + '\n' + std::to_string(row.run.seed) + '\n' + settings;
     for (std::size_t i = 0; i < metrics_.size(); ++i) {
       const std::size_t column = metrics_[i];
       const auto value = number_of(row.row.cells[column]);
@@ -124,7 +124,7 @@ class Comparer {
       series.filler = filler;
       if (by_point) series.point = point;
       // A run that several points contain is the same run: the first stands for all.
-      series.values(policy).emplace(pair, Value{*value, row.key, is_lower_bound(row.row, name),
+      series.values(policy).emplace(pair, Value{*value, row.run.key, is_lower_bound(row.row, name),
                                             is_overloaded(row.row, name),
                                             text_in(row.row, "losses")});
     }

@@ -17,7 +17,7 @@ constexpr std::size_t kBatch = 100;
 using Rank = std::tuple<int, std::int64_t, std::string, std::int64_t, std::string, std::string,
                         std::uint64_t, std::string>;
 
-Rank rank_of(const StoredRun& run) {
+Rank rank_of(const RunRecord& run) {
   const bool done = run.status == RunStatus::kDone;
   return {done ? 0 : 1,
           done ? run.finished_unix_ns : -run.finished_unix_ns,
@@ -40,8 +40,7 @@ using Stores = std::vector<std::unique_ptr<ResultsStore>>;
 Result<ChosenRuns> choose(const Stores& stores) {
   ChosenRuns choices;
   for (std::size_t i = 0; i < stores.size(); ++i) {
-    BUBBLESIM_RETURN_IF_ERROR(stores[i]->each_run({}, [&](const StoredRun& run) {
-      if (run.sweep != run.stored_by) return;
+    BUBBLESIM_RETURN_IF_ERROR(stores[i]->each_record([&](const RunRecord& run) {
       ChosenRun choice{rank_of(run), run.sweep, i};
       const auto [place, is_new] = choices.try_emplace(run.run.key, choice);
       if (!is_new && choice.rank < place->second.rank) place->second = std::move(choice);
@@ -63,7 +62,7 @@ bool comes_first(const PlannedRun& a, const PlannedRun& b) {
 Result<void> merge_memberships(const Stores& stores, const ChosenRuns& choices, ResultsStore& out) {
   std::map<std::string, std::map<std::string, PlannedRun>> members;  // by sweep and key
   for (const auto& store : stores) {
-    BUBBLESIM_RETURN_IF_ERROR(store->each_run({}, [&](const StoredRun& stored) {
+    BUBBLESIM_RETURN_IF_ERROR(store->each_run({}, [&](const RunRecord& stored) {
       const auto choice = choices.find(stored.run.key);
       if (choice == choices.end() || choice->second.sweep == stored.sweep) return;
       PlannedRun run = stored.run;

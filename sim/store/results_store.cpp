@@ -285,15 +285,6 @@ Result<std::size_t> write_records(SqlDatabase& database, std::span<const RunReco
   return Writer(database).write(distinct(records, changed));
 }
 
-StoredRun stored_run(StoredRecord& stored) {
-  std::string first = stored.record.sweep;
-  stored.relabel();
-  RunRecord& record = stored.record;
-  return {std::move(record.run),     std::move(record.sweep),  record.status,
-          std::move(record.reason),  std::move(record.host),   std::move(record.version),
-          record.finished_unix_ns,   record.cpu,               std::move(first)};
-}
-
 /// Fault: the first of `names` that is not in the column which `sql` selects.
 Result<void> check_known(SqlDatabase& database, std::string_view kind,
                          const std::vector<std::string>& names, const std::string& sql) {
@@ -348,8 +339,8 @@ class SqlStore final : public ResultsStore {
     const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
       stored.relabel();
       RunRecord& record = stored.record;
-      StoredRow row{record.run.key,  record.run.point,      record.sweep,        record.run.index,
-                    record.run.seed, record.run.repetition, record.run.settings, {}};
+      record.run.config.clear();
+      StoredRow row{std::move(record.run), std::move(record.sweep), {}};
       for (observe::ResultRow& cells : record.rows) {
         if (!passes(cells, filter)) continue;
         row.row = std::move(cells);
@@ -360,14 +351,18 @@ class SqlStore final : public ResultsStore {
     return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
   }
   [[nodiscard]] Result<void> each_run(
-      const RowFilter& filter, const std::function<void(const StoredRun&)>& visit) override {
+      const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) override {
     const bool by_row = !filter.policies.empty() || !filter.fillers.empty();
     const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
-      bool wanted = !by_row;
-      for (const observe::ResultRow& row : stored.record.rows) {
-        wanted = wanted || passes(row, filter);
-      }
-      if (wanted) visit(stored_run(stored));
+      stored.relabel();
+      RunRecord& record = stored.record;
+      const bool wanted = !by_row || std::ranges::any_of(record.rows, [&](const auto& row) {
+        return passes(row, filter);
+      });
+      record.rows.clear();
+      record.latencies.clear();
+      record.counters = {};
+      if (wanted) visit(record);
       return {};
     };
     return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
@@ -408,7 +403,7 @@ class SqlStore final : public ResultsStore {
   [[nodiscard]] Result<void> check() override {
     BUBBLESIM_RETURN_IF_ERROR(database_->check());
     BUBBLESIM_RETURN_IF_ERROR(each_record([](const RunRecord&) {}));
-    return each_run({}, [](const StoredRun&) {});  // memberships have check sums of their own
+    return each_run({}, [](const RunRecord&) {});  // memberships have check sums of their own
   }
   [[nodiscard]] bool is_gone() const override { return database_->is_gone(); }
 

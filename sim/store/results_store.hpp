@@ -37,26 +37,9 @@ struct RowFilter {
 
 /// A row with its run.
 struct StoredRow {
-  std::string key;
-  std::string point;
+  PlannedRun run;  ///< without its config
   std::string sweep;
-  std::uint64_t index = 0;
-  std::uint64_t seed = 0;
-  std::uint32_t repetition = 0;
-  std::vector<Setting> settings;
   observe::ResultRow row;
-};
-
-struct StoredRun {
-  PlannedRun run;
-  std::string sweep;
-  RunStatus status = RunStatus::kDone;
-  std::string reason;
-  std::string host;
-  std::string version;
-  std::int64_t finished_unix_ns = 0;
-  Duration cpu{};
-  std::string stored_by;  ///< the run's first sweep, which stored it
 };
 
 class ResultsStore {
@@ -80,8 +63,9 @@ class ResultsStore {
   /// same order. A run is visited once for each of its sweeps.
   [[nodiscard]] virtual Result<void> each_row(
       const RowFilter& filter, const std::function<void(const StoredRow&)>& visit) = 0;
+  /// Visits records without rows, latencies and counters.
   [[nodiscard]] virtual Result<void> each_run(
-      const RowFilter& filter, const std::function<void(const StoredRun&)>& visit) = 0;
+      const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) = 0;
   [[nodiscard]] virtual Result<std::optional<observe::LatencyHistogram>> latency(
       const std::string& key, std::uint32_t policy, std::uint32_t filler) = 0;
   /// Whole records, for merging and export, in the order of sweep, index, key.

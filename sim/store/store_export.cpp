@@ -24,18 +24,19 @@ std::string csv_header(const std::vector<std::string>& pointers) {
 std::string csv_line(const StoredRow& row, const std::vector<std::string>& pointers) {
   std::vector<std::string> cells;
   for (const observe::Cell& cell : row.row.cells) cells.push_back(cell_text(cell));
-  cells.insert(cells.end(), {row.key, row.sweep, std::to_string(row.index), row.point,
-                             std::to_string(row.repetition)});
-  for (const std::string& pointer : pointers) cells.push_back(setting_at(row.settings, pointer));
+  cells.insert(cells.end(), {row.run.key, row.sweep, std::to_string(row.run.index), row.run.point,
+                             std::to_string(row.run.repetition)});
+  for (const std::string& pointer : pointers) cells.push_back(setting_at(row.run.settings, pointer));
   std::string line;
   append_csv_line(line, cells);
   return line;
 }
 
 std::string json_line(const StoredRow& row) {
-  Json line = {{"key", row.key},     {"sweep", row.sweep}, {"index", row.index},
-               {"point", row.point}, {"seed", row.seed},   {"repetition", row.repetition}};
-  line["settings"] = settings_object(row.settings);
+  const PlannedRun& run = row.run;
+  Json line = {{"key", run.key},     {"sweep", row.sweep}, {"index", run.index},
+               {"point", run.point}, {"seed", run.seed},   {"repetition", run.repetition}};
+  line["settings"] = settings_object(run.settings);
   const auto columns = observe::result_columns();
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == "seed") continue;  // above, without sign
@@ -81,7 +82,7 @@ std::string setting_at(const std::vector<Setting>& settings, std::string_view po
 
 Result<std::vector<std::string>> swept_pointers(ResultsStore& store, const RowFilter& filter) {
   std::set<std::string> pointers;
-  BUBBLESIM_RETURN_IF_ERROR(store.each_run(filter, [&](const StoredRun& run) {
+  BUBBLESIM_RETURN_IF_ERROR(store.each_run(filter, [&](const RunRecord& run) {
     for (const Setting& setting : run.run.settings) pointers.insert(setting.pointer);
   }));
   return std::vector<std::string>(pointers.begin(), pointers.end());

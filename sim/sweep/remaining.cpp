@@ -80,17 +80,13 @@ Result<RemainingRuns> remaining_runs(const std::vector<store::PlannedRun>& plan,
   }
   store::RowFilter of_sweep;
   of_sweep.sweeps = {sweep};
-  BUBBLESIM_RETURN_IF_ERROR(store.each_run(of_sweep, [&](const store::StoredRun& run) {
+  BUBBLESIM_RETURN_IF_ERROR(store.each_run(of_sweep, [&](const store::RunRecord& run) {
     if (run.status != store::RunStatus::kDone) return;
     out.cpu += run.cpu;
     ++out.timed;
   }));
   BUBBLESIM_RETURN_IF_ERROR(store.each_row(of_sweep, [&](const store::StoredRow& row) {
-    if (!planned.contains(row.key)) return;
-    store::PlannedRun run;
-    run.index = row.index;
-    run.settings = row.settings;
-    best.look_at(run, row.row);
+    if (planned.contains(row.run.key)) best.look_at(row.run, row.row);
   }));
   for (const store::PlannedRun& run : plan) {
     if (done.contains(run.key)) {

@@ -86,23 +86,23 @@ py::list results(const Store& self, const py::dict& given) {
   std::vector<const std::vector<store::Setting>*> settings;
   for (const store::StoredRow& row : rows) {
     cells.push_back(&row.row);
-    settings.push_back(&row.settings);
+    settings.push_back(&row.run.settings);
   }
   py::list columns = result_columns_of(cells);
-  columns.append(texts("key", rows, [](const auto& row) { return row.key; }));
+  columns.append(texts("key", rows, [](const auto& row) { return row.run.key; }));
   columns.append(texts("sweep", rows, [](const auto& row) { return row.sweep; }));
-  columns.append(integers("index", rows, [](const auto& row) { return row.index; }));
-  columns.append(texts("point", rows, [](const auto& row) { return row.point; }));
-  columns.append(integers("repetition", rows, [](const auto& row) { return row.repetition; }));
+  columns.append(integers("index", rows, [](const auto& row) { return row.run.index; }));
+  columns.append(texts("point", rows, [](const auto& row) { return row.run.point; }));
+  columns.append(integers("repetition", rows, [](const auto& row) { return row.run.repetition; }));
   add_settings(columns, settings);
   return columns;
 }
 
 py::list runs(const Store& self, const py::dict& given) {
-  std::vector<store::StoredRun> rows;
+  std::vector<store::RunRecord> rows;
   good(self.get().each_run(filter_of(self, given), [&](const auto& row) { rows.push_back(row); }));
   std::vector<const std::vector<store::Setting>*> settings;
-  for (const store::StoredRun& row : rows) settings.push_back(&row.run.settings);
+  for (const store::RunRecord& row : rows) settings.push_back(&row.run.settings);
   py::list columns;
   columns.append(texts("key", rows, [](const auto& row) { return row.run.key; }));
   columns.append(texts("sweep", rows, [](const auto& row) { return row.sweep; }));
@@ -133,7 +133,7 @@ py::list places(const Store& self, const py::dict& given) {
     const auto* name = std::get_if<std::string>(&row.row.cells[filler]);
     if (name == nullptr) return;
     const auto* policy_name = std::get_if<std::string>(&row.row.cells[policy]);
-    list.append(py::make_tuple(row.key, policy_name == nullptr ? "" : *policy_name, *name,
+    list.append(py::make_tuple(row.run.key, policy_name == nullptr ? "" : *policy_name, *name,
                                row.row.policy, row.row.filler));
   }));
   return list;
@@ -144,7 +144,7 @@ py::list configs_of(const Store& self, const std::string& key) {
   store::RowFilter filter;
   filter.key = key;
   py::list found;
-  good(self.get().each_run(filter, [&](const store::StoredRun& run) {
+  good(self.get().each_run(filter, [&](const store::RunRecord& run) {
     if (found.size() < 2) found.append(py::make_tuple(run.run.key, run.run.config));
   }));
   return found;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "sim/store/compare_policies.hpp"
 #include "sim/store/merge_stores.hpp"
@@ -253,11 +254,15 @@ TEST_F(MergeStores, ARunBelongsToEverySweepThatItBelongsToInSomeInput) {
   ASSERT_TRUE((*open_store(at("one"), StoreAccess::kWrite))->join("d", {&run, 1}));
   const auto lines = [&](const std::string& name) {
     std::vector<std::string> found;
-    EXPECT_TRUE((*open_store(at(name), StoreAccess::kRead))
-                    ->each_run({}, [&](const StoredRun& stored) {
-                      found.push_back(stored.sweep + std::to_string(stored.run.index) + " " +
-                                      stored.run.key.back() + " " + stored.stored_by);
-                    }));
+    const auto opened = open_store(at(name), StoreAccess::kRead);
+    std::map<std::string, std::string> stored_by;  // sweeps by key
+    EXPECT_TRUE((*opened)->each_record([&](const RunRecord& record) {
+      stored_by[record.run.key] = record.sweep;
+    }));
+    EXPECT_TRUE((*opened)->each_run({}, [&](const RunRecord& record) {
+      found.push_back(record.sweep + std::to_string(record.run.index) + " " +
+                      record.run.key.back() + " " + stored_by[record.run.key]);
+    }));
     return found;
   };
   EXPECT_EQ(merge(inputs, "out").stored, 3U);

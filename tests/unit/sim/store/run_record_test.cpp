@@ -191,7 +191,7 @@ TEST_F(StoreSchema, AStoreOfVersionOneIsReadAsItIsAndBecomesVersionTwoWhenItIsWr
   sql(kToVersionOne);
   const auto lines = [](ResultsStore& store) {
     std::string found;
-    EXPECT_TRUE(store.each_run({}, [&](const StoredRun& run) {
+    EXPECT_TRUE(store.each_run({}, [&](const RunRecord& run) {
       found += run.sweep + std::to_string(run.run.index) + " ";
     }));
     return found;

@@ -61,7 +61,7 @@ std::optional<std::set<std::string>> rows_of(const std::string& where) {
   if (!store) return std::nullopt;
   std::set<std::string> rows;
   const auto read = (*store)->each_row({}, [&](const StoredRow& row) {
-    std::string text = row.key + " " + row.sweep + " " + std::to_string(row.index);
+    std::string text = row.run.key + " " + row.sweep + " " + std::to_string(row.run.index);
     for (const observe::Cell& cell : row.row.cells) {
       std::visit([&text](const auto& value) {
         if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {

@@ -21,7 +21,7 @@ std::vector<std::uint64_t> digests(ResultsStore& store) {
 std::vector<std::string> policies(ResultsStore& store, const RowFilter& filter) {
   std::vector<std::string> names;
   EXPECT_TRUE(store.each_row(filter, [&](const StoredRow& row) {
-    names.push_back(std::to_string(row.index) + ":" +
+    names.push_back(std::to_string(row.run.index) + ":" +
                     std::get<std::string>(row.row.cells[column_place("policy")]));
   }));
   return names;
@@ -52,7 +52,7 @@ TEST_P(StoreCases, AKeyThatIsDoneIsStoredOnce) {
   EXPECT_EQ(store->add(again).value_or(9), 1U);
   EXPECT_EQ(store->done().value().size(), 4U);
   std::vector<std::string> hosts;
-  ASSERT_TRUE(store->each_run({}, [&](const StoredRun& run) { hosts.push_back(run.host); }));
+  ASSERT_TRUE(store->each_run({}, [&](const RunRecord& run) { hosts.push_back(run.host); }));
   EXPECT_EQ(hosts, std::vector<std::string>(4, "node1"));
 }
 
@@ -65,7 +65,7 @@ TEST_P(StoreCases, AFailureIsNotDoneAndIsReplacedByWhatComesLater) {
   failed.finished_unix_ns += 5;
   failed.reason = "still bad";
   EXPECT_EQ(store->add({&failed, 1}).value_or(9), 1U);
-  ASSERT_TRUE(store->each_run({}, [&](const StoredRun& run) {
+  ASSERT_TRUE(store->each_run({}, [&](const RunRecord& run) {
     EXPECT_EQ(run.reason, "still bad");
     EXPECT_EQ(run.status, RunStatus::kFailed);
   }));
@@ -104,7 +104,7 @@ TEST_P(StoreCases, FiltersBySweepPolicyFillerAndSettingComparedAsJson) {
   EXPECT_EQ(policies(*store, {{}, {}, {"bert"}, {}, {}}), Names{});
   EXPECT_EQ(policies(*store, {{}, {}, {}, {{"/device", "\"a100\""}}, {}}), Names{});
   std::size_t runs = 0;
-  ASSERT_TRUE(store->each_run({{"load"}, {"tgs"}, {}, {}, {}}, [&](const StoredRun&) { ++runs; }));
+  ASSERT_TRUE(store->each_run({{"load"}, {"tgs"}, {}, {}, {}}, [&](const RunRecord&) { ++runs; }));
   EXPECT_EQ(runs, 0U);
 }
 
@@ -167,7 +167,7 @@ TEST_P(StoreCases, ReasonsThatAreNoUtf8AreStoredWithTheirBytesReplaced) {
   const auto store = open();
   const RunRecord record = failed_record(1, std::string("bad \xFF\0 name", 11));
   ASSERT_TRUE(store->add({&record, 1}));
-  ASSERT_TRUE(store->each_run({}, [](const StoredRun& run) {
+  ASSERT_TRUE(store->each_run({}, [](const RunRecord& run) {
     EXPECT_EQ(run.reason, "bad \xEF\xBF\xBD\xEF\xBF\xBD name");
   }));
   EXPECT_TRUE(store->check());
@@ -236,7 +236,7 @@ std::vector<PlannedRun> plan_of(const std::vector<RunRecord>& records) {
 /// "sweep index key's last digit point", a run each.
 std::vector<std::string> runs(ResultsStore& store, const RowFilter& filter = {}) {
   std::vector<std::string> found;
-  EXPECT_TRUE(store.each_run(filter, [&](const StoredRun& run) {
+  EXPECT_TRUE(store.each_run(filter, [&](const RunRecord& run) {
     found.push_back(run.sweep + " " + std::to_string(run.run.index) + " " + run.run.key.back() +
                     " " + run.run.point);
   }));
@@ -314,10 +314,10 @@ TEST_P(StoreCases, AFailureThatAnotherSweepsRunReplacesStaysARunOfItsSweep) {
   const RunRecord done = as_of_other(sample_record(1), 0);
   EXPECT_EQ(store->add({&done, 1}).value_or(9), 1U);
   EXPECT_THAT(runs(*store), ElementsAre("load 1 1 p1", "other 0 1 q0", "third 1 1 p1"));
-  ASSERT_TRUE(store->each_run({}, [](const StoredRun& run) {
+  ASSERT_TRUE(store->each_run({}, [](const RunRecord& run) {
     EXPECT_EQ(run.status, RunStatus::kDone);
-    EXPECT_EQ(run.stored_by, "other");
   }));
+  ASSERT_TRUE(store->each_record([](const RunRecord& run) { EXPECT_EQ(run.sweep, "other"); }));
   EXPECT_TRUE(store->failed().value().empty());
   EXPECT_TRUE(store->check());
 }
@@ -339,7 +339,7 @@ TEST_P(StoreCases, ManySharedRunsAreReadWhole) {
   ASSERT_TRUE(store->add(all));
   ASSERT_TRUE(store->join("other", plan_of(others)));
   std::vector<std::uint64_t> order;
-  ASSERT_TRUE(store->each_run({}, [&](const StoredRun& run) {
+  ASSERT_TRUE(store->each_run({}, [&](const RunRecord& run) {
     order.push_back(run.run.index + (run.sweep == "load" ? 0 : 449));
   }));
   ASSERT_EQ(order.size(), 900U);

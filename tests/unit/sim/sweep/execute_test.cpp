@@ -183,7 +183,7 @@ class ListStore final : public store::ResultsStore {
     return {};
   }
   Result<void> each_run(const store::RowFilter&,
-                        const std::function<void(const store::StoredRun&)>&) override {
+                        const std::function<void(const store::RunRecord&)>&) override {
     return {};
   }
   Result<std::optional<observe::LatencyHistogram>> latency(const std::string&, std::uint32_t,
