@@ -153,19 +153,14 @@ class PostgresDatabase final : public SqlDatabase {
     });
   }
 
-  [[nodiscard]] Result<Statement> prepare(const std::string& sql) override {
-    const auto known = by_text_.find(sql);
-    if (known != by_text_.end()) return known->second;
-    const Statement next = by_text_.size();
-    const Answer answer(
-        PQprepare(connection_, statement_name(next).c_str(), sql.c_str(), 0, nullptr));
-    BUBBLESIM_RETURN_IF_ERROR(take(answer.get(), [](const SqlRow&) {}));
-    by_text_.emplace(sql, next);
-    return next;
-  }
-
-  [[nodiscard]] Result<void> run(Statement statement, const SqlParameters& parameters,
+  [[nodiscard]] Result<void> run(const std::string& sql, const SqlParameters& parameters,
                                  const SqlVisitor& visit) override {
+    const std::string name = "bubblesim_" + std::to_string(names_.size());
+    if (!names_.contains(sql)) {
+      const Answer answer(PQprepare(connection_, name.c_str(), sql.c_str(), 0, nullptr));
+      BUBBLESIM_RETURN_IF_ERROR(take(answer.get(), [](const SqlRow&) {}));
+    }
+    const std::string& statement = names_.try_emplace(sql, name).first->second;
     if (PQenterPipelineMode(connection_) != 1) return fault(PQerrorMessage(connection_));
     const std::size_t sets = parameters.sets();
     Result<void> result;
@@ -194,9 +189,6 @@ class PostgresDatabase final : public SqlDatabase {
   [[nodiscard]] Result<void> check() override { return {}; }
 
  private:
-  static std::string statement_name(Statement statement) {
-    return "bubblesim_" + std::to_string(statement);
-  }
   [[nodiscard]] tl::unexpected<Error> fault(const std::string& text) const {
     return fail(name_, {}, "PostgreSQL: " + std::string(without_newline(text)));
   }
@@ -218,16 +210,15 @@ class PostgresDatabase final : public SqlDatabase {
     for (int row = 0; row < PQntuples(answer); ++row) visit(PostgresRow(answer, row));
     return {};
   }
-  [[nodiscard]] Result<void> send(Statement statement, const SqlParameters& parameters,
+  [[nodiscard]] Result<void> send(const std::string& statement, const SqlParameters& parameters,
                                   std::size_t from, std::size_t to) {
     Texts texts;
-    const std::string name = statement_name(statement);
     for (std::size_t set = from; set < to; ++set) {
       const std::span values(parameters.values);
       if (!texts.set(values.subspan(set * parameters.width, parameters.width))) {
         return fault("found a text with a NUL inside, which it cannot store");
       }
-      if (PQsendQueryPrepared(connection_, name.c_str(), texts.count(), texts.pointers(),
+      if (PQsendQueryPrepared(connection_, statement.c_str(), texts.count(), texts.pointers(),
                               texts.lengths(), texts.formats(), 0) != 1) {
         return fault(PQerrorMessage(connection_));
       }
@@ -258,7 +249,7 @@ class PostgresDatabase final : public SqlDatabase {
 
   PGconn* connection_;
   std::string name_;
-  std::map<std::string, Statement, std::less<>> by_text_;
+  std::map<std::string, std::string> names_;  // of statements, by their text
 };
 
 struct FreeOptions {

@@ -119,10 +119,6 @@ class Writer {
 
   /// Failures that the records take the place of, with all that belongs to them.
   [[nodiscard]] Result<void> clear_failed(const std::vector<const RunRecord*>& records) {
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        const auto statement,
-        database_.prepare("DELETE FROM runs WHERE key = $1 AND status = 'failed' AND "
-                          "finished_unix_ns < $2"));
     SqlParameters parameters{2, {}};
     for (const RunRecord* record : records) {
       const bool done = record->status == RunStatus::kDone;
@@ -130,25 +126,21 @@ class Writer {
       parameters.values.emplace_back(done ? std::numeric_limits<std::int64_t>::max()
                                           : record->finished_unix_ns);
     }
-    return database_.run(statement, parameters, nullptr);
+    return database_.run("DELETE FROM runs WHERE key = $1 AND status = 'failed' AND "
+                         "finished_unix_ns < $2", parameters, nullptr);
   }
 
   /// Row ids of those that were not there.
   [[nodiscard]] Result<RunIds> insert_runs(const std::vector<const RunRecord*>& records) {
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        const auto statement,
-        database_.prepare(insert_statement(store_table("runs")) +
-                          " ON CONFLICT (key) DO NOTHING RETURNING run"));
     SqlParameters parameters{14, {}};
     parameters.values.reserve(records.size() * parameters.width);
     for (std::size_t i = 0; i < records.size(); ++i) {
       append_run(parameters.values, *records[i], record_digest(*records[i], histograms_[i]));
     }
     RunIds runs(records.size());
-    BUBBLESIM_RETURN_IF_ERROR(
-        database_.run(statement, parameters, [&](std::size_t set, const SqlRow& row) {
-          runs[set] = row.integer(0);
-        }));
+    BUBBLESIM_RETURN_IF_ERROR(database_.run(
+        insert_statement(store_table("runs")) + " ON CONFLICT (key) DO NOTHING RETURNING run",
+        parameters, [&](std::size_t set, const SqlRow& row) { runs[set] = row.integer(0); }));
     return runs;
   }
 
@@ -237,10 +229,8 @@ class Writer {
 
   [[nodiscard]] Result<void> insert(std::string_view table, Values&& values) {
     if (values.empty()) return {};
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto statement,
-                               database_.prepare(insert_statement(store_table(table))));
     const SqlParameters parameters{store_table(table).columns.size(), std::move(values)};
-    return database_.run(statement, parameters, nullptr);
+    return database_.run(insert_statement(store_table(table)), parameters, nullptr);
   }
 
   SqlDatabase& database_;

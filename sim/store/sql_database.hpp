@@ -64,8 +64,6 @@ enum class SqlTransaction : std::uint8_t { kRead, kWrite };
 
 class SqlDatabase {
  public:
-  using Statement = std::size_t;
-
   virtual ~SqlDatabase() = default;
 
   [[nodiscard]] virtual const SqlDialect& dialect() const = 0;
@@ -73,9 +71,8 @@ class SqlDatabase {
   [[nodiscard]] virtual const std::string& name() const = 0;
   /// Statements without parameters or answers, separated by ";".
   [[nodiscard]] virtual Result<void> execute(const std::string& sql) = 0;
-  /// The same text gives the same statement, prepared once.
-  [[nodiscard]] virtual Result<Statement> prepare(const std::string& sql) = 0;
-  [[nodiscard]] virtual Result<void> run(Statement statement, const SqlParameters& parameters,
+  /// A statement is prepared once, and kept by its text.
+  [[nodiscard]] virtual Result<void> run(const std::string& sql, const SqlParameters& parameters,
                                          const SqlVisitor& visit) = 0;
   /// Runs a query once, without preparing it.
   [[nodiscard]] virtual Result<void> query(const std::string& sql,

@@ -114,7 +114,7 @@ class SqliteDatabase final : public SqlDatabase {
   SqliteDatabase(const SqliteDatabase&) = delete;
   SqliteDatabase& operator=(const SqliteDatabase&) = delete;
   ~SqliteDatabase() override {
-    for (sqlite3_stmt* statement : statements_) sqlite3_finalize(statement);
+    for (const auto& [text, statement] : statements_) sqlite3_finalize(statement);
     sqlite3_close_v2(handle_);
   }
 
@@ -127,21 +127,14 @@ class SqliteDatabase final : public SqlDatabase {
     return {};
   }
 
-  [[nodiscard]] Result<Statement> prepare(const std::string& sql) override {
-    const auto known = by_text_.find(sql);
-    if (known != by_text_.end()) return known->second;
-    sqlite3_stmt* statement = nullptr;
-    const int code = sqlite3_prepare_v3(handle_, sql.c_str(), static_cast<int>(sql.size()) + 1,
-                                        SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
-    if (code != SQLITE_OK) return fault(code);
-    statements_.push_back(statement);
-    by_text_.emplace(sql, statements_.size() - 1);
-    return statements_.size() - 1;
-  }
-
-  [[nodiscard]] Result<void> run(Statement index, const SqlParameters& parameters,
+  [[nodiscard]] Result<void> run(const std::string& sql, const SqlParameters& parameters,
                                  const SqlVisitor& visit) override {
-    sqlite3_stmt* const statement = statements_[index];
+    sqlite3_stmt*& statement = statements_[sql];
+    if (statement == nullptr) {
+      const int code = sqlite3_prepare_v3(handle_, sql.c_str(), static_cast<int>(sql.size()) + 1,
+                                          SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+      if (code != SQLITE_OK) return fault(code);
+    }
     const std::size_t sets = parameters.sets();
     for (std::size_t set = 0; set < sets; ++set) {
       const int code = run_once(statement, parameters, set, visit);
@@ -271,8 +264,7 @@ class SqliteDatabase final : public SqlDatabase {
 
   sqlite3* handle_;
   std::string path_;
-  std::vector<sqlite3_stmt*> statements_;
-  std::map<std::string, Statement, std::less<>> by_text_;
+  std::map<std::string, sqlite3_stmt*> statements_;  // by their text
 };
 
 Result<std::unique_ptr<SqliteDatabase>> open_uri(const std::string& path, const std::string& query,

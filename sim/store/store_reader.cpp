@@ -96,8 +96,6 @@ class Reader {
 
  private:
   [[nodiscard]] Result<void> read_page() {
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto statement,
-                               database_.prepare(page_query(filter_, runs_of_)));
     page_.clear();
     by_run_.clear();
     ids_.clear();
@@ -114,8 +112,9 @@ class Reader {
       parameters.values.insert(parameters.values.end(),
                                {std::string_view(filter_.key), std::string_view(beyond)});
     }
-    BUBBLESIM_RETURN_IF_ERROR(database_.run(
-        statement, parameters, [this](std::size_t, const SqlRow& row) { take_run(row); }));
+    BUBBLESIM_RETURN_IF_ERROR(
+        database_.run(page_query(filter_, runs_of_), parameters,
+                      [this](std::size_t, const SqlRow& row) { take_run(row); }));
     return damage();
   }
 

@@ -37,14 +37,12 @@ Result<std::vector<Membership>> stored_elsewhere(SqlDatabase& database,
                                                  const std::vector<Membership>& members) {
   std::vector<Membership> found;
   if (members.empty()) return found;
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto statement,
-                             database.prepare("SELECT sweep FROM runs WHERE key = $1"));
   SqlParameters parameters{1, {}};
   for (const Membership& member : members) {
     parameters.values.emplace_back(std::string_view(member.run->key));
   }
-  BUBBLESIM_RETURN_IF_ERROR(
-      database.run(statement, parameters, [&](std::size_t set, const SqlRow& row) {
+  BUBBLESIM_RETURN_IF_ERROR(database.run(
+      "SELECT sweep FROM runs WHERE key = $1", parameters, [&](std::size_t set, const SqlRow& row) {
         if (row.text(0) != members[set].sweep) found.push_back(members[set]);
       }));
   return found;
@@ -57,9 +55,6 @@ Result<void> write_memberships(SqlDatabase& database, std::vector<Membership> me
     return std::tie(a.sweep, a.run->key) < std::tie(b.sweep, b.run->key);
   });
   const StoreTable& table = store_table("memberships");
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      const auto statement,
-      database.prepare(insert_statement(table) + " ON CONFLICT (sweep, key) DO NOTHING"));
   SqlParameters parameters{table.columns.size(), {}};
   std::list<std::string> texts;
   for (const Membership& member : members) {
@@ -71,7 +66,8 @@ Result<void> write_memberships(SqlDatabase& database, std::vector<Membership> me
          std::string_view(run.point), std::int64_t{run.repetition}, settings,
          static_cast<std::int64_t>(membership_digest(member.sweep, run))});
   }
-  return database.run(statement, parameters, nullptr);
+  return database.run(insert_statement(table) + " ON CONFLICT (sweep, key) DO NOTHING", parameters,
+                      nullptr);
 }
 
 namespace {
@@ -247,10 +243,9 @@ Result<void> create_all(SqlDatabase& database) {
 /// The first column of the answer to a query about one thing.
 Result<std::vector<std::string>> texts_of(SqlDatabase& database, std::string_view query,
                                           std::string_view about) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto statement, database.prepare(std::string(query)));
   std::vector<std::string> texts;
   BUBBLESIM_RETURN_IF_ERROR(database.run(
-      statement, {1, {about}},
+      std::string(query), {1, {about}},
       [&](std::size_t, const SqlRow& row) { texts.push_back(row.text(0)); }));
   return texts;
 }
