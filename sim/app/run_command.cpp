@@ -153,8 +153,7 @@ CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arg
   for (std::size_t i = 0; i < config.policies.size(); ++i) {
     if (config.policies[i].name == wanted) return std::optional<std::size_t>{i};
   }
-  return tl::unexpected<Errors>(
-      Errors{{"--timeline-policy", {}, "found \"" + wanted + "\", which this run does not use"}});
+  return fail("--timeline-policy", {}, "found \"" + wanted + "\", which this run does not use");
 }
 
 CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& arguments,

@@ -282,9 +282,8 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
   std::optional<sweep::JournalTurn> turn(place);
   BUBBLESIM_ASSIGN_OR_RETURN(auto dead, sweep::DeadJournals::read(place));
   if (!dead.living().empty()) {
-    return tl::unexpected<Errors>(Errors{
-        {sweep.store, {}, "is being filled by " + dead.living() + ", which does the same runs; "
-                          "expected to wait for it, or another --store"}});
+    return fail(sweep.store, {}, "is being filled by " + dead.living() + ", which does the same "
+                                 "runs; expected to wait for it, or another --store");
   }
   std::unique_ptr<sweep::RunJournal> journal = make_journal(place);
   turn.reset();
@@ -312,7 +311,7 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
                      *store, std::move(journal), display,
                      {arguments.policy_bound, is_server(sweep.store) ? "" : sweep.store + ".kept"});
   outcome.seconds = to_seconds(display.elapsed());
-  if (!end) return tl::make_unexpected(end.error());
+  BUBBLESIM_RETURN_IF_ERROR(end);
   outcome.end = *end;
   outcome.counts = display.counts();
   outcome.untrusted = display.untrusted();

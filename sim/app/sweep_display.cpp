@@ -174,28 +174,8 @@ void SweepDisplay::clear() {
   progress_.clear();
 }
 
-SweepCounts SweepDisplay::counts() const {
-  const std::scoped_lock lock(mutex_);
-  return counts_;
-}
-
-sweep::BestSoFar SweepDisplay::best() const {
-  const std::scoped_lock lock(mutex_);
-  return best_;
-}
-
-Duration SweepDisplay::time_in_runs() const {
-  const std::scoped_lock lock(mutex_);
-  return in_runs_;
-}
-
 Duration SweepDisplay::elapsed() const {
   return std::chrono::duration_cast<Duration>(Clock::now() - start_);
-}
-
-bool SweepDisplay::untrusted() const {
-  const std::scoped_lock lock(mutex_);
-  return untrusted_;
 }
 
 namespace {

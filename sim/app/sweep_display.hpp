@@ -49,13 +49,15 @@ class SweepDisplay {
   /// Removes the line.
   void clear();
 
-  [[nodiscard]] SweepCounts counts() const;
-  [[nodiscard]] sweep::BestSoFar best() const;
+  // For when no thread reports runs any more.
+
+  [[nodiscard]] const SweepCounts& counts() const { return counts_; }
+  [[nodiscard]] const sweep::BestSoFar& best() const { return best_; }
   /// Time that all threads together spent in runs.
-  [[nodiscard]] Duration time_in_runs() const;
+  [[nodiscard]] Duration time_in_runs() const { return in_runs_; }
   [[nodiscard]] Duration elapsed() const;
   /// Whether a run's results have a counter of severity error.
-  [[nodiscard]] bool untrusted() const;
+  [[nodiscard]] bool untrusted() const { return untrusted_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -65,7 +67,7 @@ class SweepDisplay {
   void print_run(const store::RunRecord& record) const;
   [[nodiscard]] double rate() const;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   SweepOutput output_;
   SweepCounts counts_;
   sweep::BestSoFar best_;

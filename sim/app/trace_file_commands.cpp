@@ -175,10 +175,9 @@ ExitCode run_export(const ExportArguments& arguments, const AppContext& context)
   BUBBLESIM_ASSIGN_OR_RETURN(const auto trace, load_job(arguments.job, context));
   fmt::print("{}", loss_lines(trace.counters));
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(output));
-  const Result<void> done = arguments.format == "chakra" ? write_chakra(trace.job, output)
+  BUBBLESIM_RETURN_IF_ERROR(arguments.format == "chakra" ? write_chakra(trace.job, output)
                             : arguments.format == "csv"  ? write_csv(trace.job, output)
-                                                         : write_perfetto(trace.job, output);
-  if (!done) return tl::make_unexpected(done.error());
+                                                         : write_perfetto(trace.job, output));
   return kExitOk;
 }
 

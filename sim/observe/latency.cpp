@@ -198,14 +198,8 @@ Result<LatencyHistogram> LatencyHistogram::decode(std::span<const std::uint8_t> 
 }
 
 LatencyBuckets buckets_of(const LatencyHistogram& histogram) {
-  const std::vector<std::uint8_t> encoded = histogram.encode();
-  std::span<const std::uint8_t> bytes = encoded;
-  Buckets completed, unfinished;
-  std::uint64_t total = 0;
-  const bool right = take(bytes, completed, total) && take(bytes, unfinished, total);
-  BUBBLESIM_CHECK(right, "a histogram reads back what it wrote");
-  Buckets all = completed;
-  for (const auto& [bucket, count] : unfinished) all[bucket] += count;
+  Buckets all = histogram.completed_;
+  all.insert(histogram.unfinished_.begin(), histogram.unfinished_.end());
   LatencyBuckets result;
   if (all.empty()) return result;
   const auto count_in = [](const Buckets& buckets, std::uint32_t bucket) {
@@ -215,8 +209,8 @@ LatencyBuckets buckets_of(const LatencyHistogram& histogram) {
   for (std::uint32_t bucket = all.begin()->first; bucket <= all.rbegin()->first; ++bucket) {
     result.edges.push_back(Layout::low_of(bucket));
     result.middles.push_back(middle_of(bucket));
-    result.completed.push_back(count_in(completed, bucket));
-    result.unfinished.push_back(count_in(unfinished, bucket));
+    result.completed.push_back(count_in(histogram.completed_, bucket));
+    result.unfinished.push_back(count_in(histogram.unfinished_, bucket));
   }
   const std::uint32_t last = all.rbegin()->first;
   result.edges.push_back(last == kMaxBucket ? Duration::max() : Layout::low_of(last + 1));

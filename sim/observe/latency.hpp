@@ -108,6 +108,7 @@ class LatencyHistogram {
   friend bool operator==(const LatencyHistogram& a, const LatencyHistogram& b) {
     return a.completed_ == b.completed_ && a.unfinished_ == b.unfinished_;
   }
+  friend struct LatencyBuckets buckets_of(const LatencyHistogram& histogram);
 
  private:
   using Buckets = std::map<std::uint32_t, std::uint64_t>;

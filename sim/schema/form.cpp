@@ -97,9 +97,12 @@ std::string name_of(const Visit& visit, const std::string& key,
   return found == names.end() ? fallback : *found;
 }
 
-/// Keys for which a pair of answers says yes for `mine` and no for another value.
+using Says = std::function<bool(const Visit&, const std::string&)>;
+
+/// Keys for which a pair of answers says yes for `own_key` and no for another value, and for which
+/// `holds` says so of all visits with this value.
 Names shown(const Groups& groups, const std::string& own_key, const ObjectForm& object,
-            const std::function<bool(const Visit&, const std::string&)>& yes) {
+            const Says& yes, const Says& holds) {
   Names keys;
   for (const auto& [rest, answers] : groups) {
     for (const Answer& a : answers) {
@@ -112,20 +115,13 @@ Names shown(const Groups& groups, const std::string& own_key, const ObjectForm& 
       }
     }
   }
-  return keys;
-}
-
-using Says = std::function<bool(const Visit&, const std::string&)>;
-
-/// Keeps the keys for which `holds` says so of all visits with this value.
-void keep_uncontradicted(Names& keys, const Groups& groups, const std::string& own_key,
-                         const Says& holds) {
   for (const auto& [rest, answers] : groups) {
     for (const Answer& answer : answers) {
       if (answer.value != own_key) continue;
       std::erase_if(keys, [&](const std::string& key) { return !holds(*answer.visit, key); });
     }
   }
+  return keys;
 }
 
 bool undeclared(const Visit& visit, const std::string& key) {
@@ -153,11 +149,9 @@ std::vector<ChoiceCondition> conditions_on(const ObjectForm& object, const std::
         return (!anywhere && undeclared(visit, key)) || says(visit, other);
       };
     };
-    made.required = shown(groups, name, object, missed);
-    keep_uncontradicted(made.required, groups, name, where_read(there_or_missed));
+    made.required = shown(groups, name, object, missed, where_read(there_or_missed));
     made.required.erase(key);
-    made.forbidden = shown(groups, name, object, undeclared);
-    keep_uncontradicted(made.forbidden, groups, name, where_read(undeclared));
+    made.forbidden = shown(groups, name, object, undeclared, where_read(undeclared));
     if (made.required.empty() && made.forbidden.empty()) continue;
     const auto same = std::find_if(conditions.begin(), conditions.end(), [&](const auto& other) {
       return other.required == made.required && other.forbidden == made.forbidden;
@@ -178,15 +172,13 @@ void add_needs(const ObjectForm& object, const std::string& key, Conditions& out
   const std::string keyless = "without";
   const Groups groups = group(
       object, key, [&](const Visit& visit) { return absent(visit, key) ? keyless : keyed; });
-  Names followers = shown(groups, keyless, object, undeclared);
-  keep_uncontradicted(followers, groups, keyless, undeclared);
-  for (const std::string& follower : followers) out.needs[follower].insert(key);
-  Names needed = shown(groups, keyed, object, missed);
-  keep_uncontradicted(needed, groups, keyed, there_or_missed);
+  for (const auto& follower : shown(groups, keyless, object, undeclared, undeclared)) {
+    out.needs[follower].insert(key);
+  }
+  Names needed = shown(groups, keyed, object, missed, there_or_missed);
   needed.erase(key);
   if (!needed.empty()) out.needs[key].insert(needed.begin(), needed.end());
-  Names instead = shown(groups, keyless, object, missed);
-  keep_uncontradicted(instead, groups, keyless, there_or_missed);
+  Names instead = shown(groups, keyless, object, missed, there_or_missed);
   instead.erase(key);
   for (const std::string& other : instead) out.alternatives.insert({key, other});
 }

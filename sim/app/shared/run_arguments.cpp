@@ -25,7 +25,6 @@ constexpr const char* kUsageInterval = "100ms";
 Result<void> read_duration(const char* option, const std::string& text, Duration& duration) {
   const auto read = parse_duration(text);
   if (!read) return fail(option, {}, read.error().message);
-  if (*read < Duration{}) return fail(option, {}, "found \"" + text + "\", expected 0s or more");
   duration = *read;
   return {};
 }
@@ -390,11 +389,10 @@ std::optional<std::vector<policy::GivenParameter>> given_parameters(std::string_
 CheckedResult<run::PolicyChoice> choose_policy(const std::string& text,
                                                const AppContext& context) {
   const auto spec = context.policies.find(text.substr(0, text.find(':')));
-  if (!spec) return tl::unexpected<Errors>(Errors{{"--policy", {}, spec.error().message}});
+  if (!spec) return fail("--policy", {}, spec.error().message);
   const auto given = given_parameters(text);
   if (!given) {
-    const std::string found = "found \"" + text + "\", expected NAME:PARAMETER=VALUE";
-    return tl::unexpected<Errors>(Errors{{"--policy", {}, found}});
+    return fail("--policy", {}, "found \"" + text + "\", expected NAME:PARAMETER=VALUE");
   }
   BUBBLESIM_ASSIGN_OR_RETURN(auto parameters,
                              policy::check_parameters(**spec, *given, "--policy", ""));
@@ -443,9 +441,7 @@ CheckedResult<std::vector<run::PolicyChoice>> choose_policies(const std::string&
     }
   }
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
-  if (choices.empty()) {
-    return tl::unexpected<Errors>(Errors{{"--policy", {}, "found no name, expected a,b,c or all"}});
-  }
+  if (choices.empty()) return fail("--policy", {}, "found no name, expected a,b,c or all");
   if (Errors repeated = run::repeated_policies(choices, "--policy", {}); !repeated.empty()) {
     return tl::unexpected<Errors>(std::move(repeated));
   }
