@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <list>
@@ -59,24 +58,28 @@ class SharedResults {
   /// the wait was stopped. Exceptions of `make` are passed on.
   [[nodiscard]] Result<Pointer> get(const std::string& key, const std::atomic<bool>* stop,
                                     const Make& make) {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      std::shared_ptr<Entry>& known = entries_[key];
-      if (!known) {
-        known = std::make_shared<Entry>();
-        const std::shared_ptr<Entry> own = known;
-        lock.unlock();
-        return make_it(key, own, stop, make);
-      }
-      const std::shared_ptr<Entry> entry = known;
-      while (!entry->ended) {
-        if (stop != nullptr && *stop) return fail("stopped while it waited for a baseline");
-        stop == nullptr ? changed_.wait(lock) : void(changed_.wait_for(lock, kLook));
-      }
-      if (!entry->outcome) continue;  // given up
+    const std::shared_ptr<Entry> entry = entry_of(key);
+    std::unique_lock making(entry->making, std::defer_lock);
+    while (!making.try_lock_for(kLook)) {
+      if (stop != nullptr && *stop) return fail("stopped while it waited for a baseline");
+    }
+    if (entry->outcome) {
+      const std::scoped_lock lock(mutex_);
       if (entry->kept) order_.splice(order_.begin(), order_, entry->place);
       return *entry->outcome;
     }
+    const auto started = std::chrono::steady_clock::now();
+    Result<Value> made = make();
+    const auto took = std::chrono::steady_clock::now() - started;
+    if (!made && stop != nullptr && *stop) return tl::unexpected<Error>(std::move(made).error());
+    entry->outcome =
+        made ? Result<Pointer>(std::make_shared<const Value>(*std::move(made)))
+             : Result<Pointer>(tl::unexpected<Error>(std::move(made).error()));
+    const std::scoped_lock lock(mutex_);
+    ++made_.count;
+    made_.time += std::chrono::duration_cast<Duration>(took);
+    keep(key, *entry);
+    return *entry->outcome;
   }
 
   [[nodiscard]] MadeResults made() const {
@@ -92,44 +95,22 @@ class SharedResults {
  private:
   static constexpr std::chrono::milliseconds kLook{20};  // how often a waiter checks `stop`
 
+  struct Entry;
+  using Entries = std::map<std::string, std::shared_ptr<Entry>>;
+  using Order = std::list<typename Entries::iterator>;
   struct Entry {
-    std::optional<Result<Pointer>> outcome;
-    bool ended = false;  // with an outcome, or given up
+    std::timed_mutex making;                 // held by the thread that makes the result
+    std::optional<Result<Pointer>> outcome;  // guarded by `making`; nothing: not made yet
     bool kept = false;
     std::size_t bytes = 0;
-    std::list<std::string>::iterator place{};  // in order_, if the result is kept
+    typename Order::iterator place{};  // if the result is kept
   };
 
-  /// Gives up an entry that ends without an outcome.
-  struct Keeper {
-    SharedResults& results;
-    const std::string& key;
-    Entry& entry;
-    ~Keeper() {
-      const std::scoped_lock lock(results.mutex_);
-      entry.ended = true;
-      if (!entry.outcome) results.entries_.erase(key);
-      results.changed_.notify_all();
-    }
-  };
-
-  Result<Pointer> make_it(const std::string& key, const std::shared_ptr<Entry>& entry,
-                          const std::atomic<bool>* stop, const Make& make) {
-    const Keeper keeper{*this, key, *entry};
-    const auto started = std::chrono::steady_clock::now();
-    Result<Value> made = make();
-    const auto took = std::chrono::steady_clock::now() - started;
-    if (!made && stop != nullptr && *stop) return tl::unexpected<Error>(std::move(made).error());
-    Result<Pointer> outcome =
-        made ? Result<Pointer>(std::make_shared<const Value>(*std::move(made)))
-             : Result<Pointer>(tl::unexpected<Error>(std::move(made).error()));
+  std::shared_ptr<Entry> entry_of(const std::string& key) {
     const std::scoped_lock lock(mutex_);
-    ++made_.count;
-    made_.time += std::chrono::duration_cast<Duration>(took);
-    entry->bytes = bytes_of_entry(key, outcome);
-    entry->outcome = outcome;
-    keep(key, *entry);
-    return outcome;
+    std::shared_ptr<Entry>& entry = entries_[key];
+    if (!entry) entry = std::make_shared<Entry>();
+    return entry;
   }
 
   [[nodiscard]] std::size_t bytes_of_entry(const std::string& key,
@@ -140,23 +121,24 @@ class SharedResults {
                                       : outcome.error().file.size() +
                                             outcome.error().place.size() +
                                             outcome.error().message.size();
-    return sizeof(Entry) + kNodes + 2 * key.size() + value;
+    return sizeof(Entry) + kNodes + key.size() + value;
   }
 
   void keep(const std::string& key, Entry& entry) {
+    entry.bytes = bytes_of_entry(key, *entry.outcome);
     if (entry.bytes > bytes_kept_) {
       entries_.erase(key);
       return;
     }
-    order_.push_front(key);
+    order_.push_front(entries_.find(key));
     entry.place = order_.begin();
     entry.kept = true;
     bytes_ += entry.bytes;
     while (bytes_ > bytes_kept_) {
-      const auto last = entries_.find(order_.back());
-      last->second->kept = false;
-      bytes_ -= last->second->bytes;
-      entries_.erase(last);
+      Entry& last = *order_.back()->second;
+      last.kept = false;
+      bytes_ -= last.bytes;
+      entries_.erase(order_.back());
       order_.pop_back();
     }
   }
@@ -164,9 +146,8 @@ class SharedResults {
   const std::size_t bytes_kept_;
   const BytesOf bytes_of_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::shared_ptr<Entry>> entries_;  // made, and being made
-  std::list<std::string> order_;  // keys of kept results, the last used first
+  Entries entries_;  // made, and being made
+  Order order_;      // of the kept results, the last used first
   std::size_t bytes_ = 0;
   MadeResults made_;
 };
