@@ -332,6 +332,16 @@ SimTime GpuNode::next_contact(SimTime now) const {
   return training_ ? training_->earliest_goal(now) : SimTime::max();
 }
 
+std::vector<FillerInstance*> instances_of(const Nodes& nodes, std::uint32_t filler) {
+  std::vector<FillerInstance*> instances;
+  for (const auto& node : nodes) {
+    for (const auto& instance : node->instances()) {
+      if (instance->filler == filler) instances.push_back(instance.get());
+    }
+  }
+  return instances;
+}
+
 void GpuNode::on_hold_ended(ClientId client, SimTime since, SimTime now) {
   meters_.timeline->add({id(), client, meters_.timeline->intern("launch held"),
                          observe::SliceKind::kHold, since, now});

@@ -188,4 +188,10 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   SmSeconds at_warmup_;
 };
 
+/// The GPUs of a simulation, by id.
+using Nodes = std::vector<std::unique_ptr<GpuNode>>;
+
+/// A filler's instances, by GPU.
+[[nodiscard]] std::vector<FillerInstance*> instances_of(const Nodes& nodes, std::uint32_t filler);
+
 }  // namespace bubblesim::run

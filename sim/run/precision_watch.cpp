@@ -66,7 +66,7 @@ Duration settling_of(const RunScenario& scenario) {
 }
 
 PrecisionWatch::PrecisionWatch(const LoadedRun& loaded, const RunScenario& scenario,
-                               const std::vector<std::unique_ptr<GpuNode>>& nodes, SimTime warmup)
+                               const Nodes& nodes, SimTime warmup)
     : loaded_(loaded), goal_(*loaded.config.precision), scenario_(scenario), nodes_(nodes),
       warmup_(warmup), overloaded_since_(loaded.config.fillers.size()) {
   const Duration least = std::max(goal_.least, settling_of(scenario) / kSettlings);
@@ -114,12 +114,8 @@ void PrecisionWatch::look_at_training(SimTime now) {
 }
 
 std::vector<FillerInstance*> PrecisionWatch::admitted(std::uint32_t filler) const {
-  std::vector<FillerInstance*> found;
-  for (const auto& node : nodes_) {
-    for (const auto& instance : node->instances()) {
-      if (instance->filler == filler && instance->service) found.push_back(instance.get());
-    }
-  }
+  std::vector<FillerInstance*> found = instances_of(nodes_, filler);
+  std::erase_if(found, [](const FillerInstance* instance) { return !instance->service; });
   return found;
 }
 

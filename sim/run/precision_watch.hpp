@@ -49,7 +49,7 @@ class PrecisionWatch {
  public:
   /// Precondition: loaded.config.precision. All references outlive this.
   PrecisionWatch(const LoadedRun& loaded, const RunScenario& scenario,
-                 const std::vector<std::unique_ptr<GpuNode>>& nodes, SimTime warmup);
+                 const Nodes& nodes, SimTime warmup);
 
   /// The time of the next look; at most last().
   [[nodiscard]] SimTime next_look() const { return next_; }
@@ -81,7 +81,7 @@ class PrecisionWatch {
   const LoadedRun& loaded_;
   const PrecisionGoal& goal_;
   const RunScenario& scenario_;
-  const std::vector<std::unique_ptr<GpuNode>>& nodes_;
+  const Nodes& nodes_;
   SimTime warmup_;
   SimTime next_;
   SimTime last_;

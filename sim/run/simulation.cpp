@@ -108,7 +108,7 @@ Result<observe::PolicyResult> Simulation::run() {
   counters_.add(kGateCost, gate_ns(ClientId{1}));
   counters_.add(kTrainingGateCost, gate_ns(ClientId{0}));
   observe::PolicyResult result =
-      collect_results({loaded_, scenario_, nodes_, places_, queue_.get(), warmup_, end_,
+      collect_results({{loaded_, nodes_, warmup_, end_}, scenario_, places_, queue_.get(),
                        machine_.conductor().events(), counters_, std::move(precision)});
   collect_usage(result);
   note_power(result);
@@ -179,7 +179,7 @@ void Simulation::group_servers() {
     const std::size_t gpus = gpus_of_server(loaded_, filler);
     if (gpus == 1) continue;
     const std::size_t gpus_of_member = gpus / loaded_.server(filler)->members;
-    const std::vector<FillerInstance*> instances = instances_of(filler);
+    const std::vector<FillerInstance*> instances = instances_of(nodes_, filler);
     for (auto first = instances.begin(); first != instances.end(); first += gpus) {
       servers_.push_back(std::make_unique<ServerGpus>(
           ServerGpus{{first, first + gpus}, *machine_.network(), {}, nullptr}));
@@ -209,16 +209,6 @@ void Simulation::add_programs(GpuNode& node) {
   node.add_training(scenario_.training ? &rank : nullptr, training_setup(rank), goal_);
   const bool alone = !scenario_.training && scenario_.policy == nullptr;
   node.add_services(loaded_, requests_, alone ? &next_read_ : nullptr);
-}
-
-std::vector<FillerInstance*> Simulation::instances_of(std::uint32_t filler) const {
-  std::vector<FillerInstance*> instances;
-  for (const auto& node : nodes_) {
-    for (const auto& instance : node->instances()) {
-      if (instance->filler == filler) instances.push_back(instance.get());
-    }
-  }
-  return instances;
 }
 
 // Training first, whether it runs or not.
@@ -280,7 +270,7 @@ Result<void> Simulation::build_arrivals() {
   for (const std::uint32_t filler : scenario_.fillers) {
     const FillerConfig& config = loaded_.config.fillers[filler];
     if (config.mode != observe::FillerMode::kOnline) continue;
-    std::vector<FillerInstance*> instances = instances_of(filler);
+    std::vector<FillerInstance*> instances = instances_of(nodes_, filler);
     if (instances.empty()) continue;
     std::erase_if(instances, joins_server);
     if (computes_prompts_apart(loaded_, filler)) {

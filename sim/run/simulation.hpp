@@ -50,7 +50,6 @@ class Simulation final {
   [[nodiscard]] std::unique_ptr<synth::ServerExchanges> exchanges_among(
       std::span<FillerInstance* const> instances);
   void add_programs(GpuNode& node);
-  [[nodiscard]] std::vector<FillerInstance*> instances_of(std::uint32_t filler) const;
   [[nodiscard]] std::vector<policy::ClientInfo> client_infos(GpuId gpu) const;
   [[nodiscard]] workload::RunSetup training_setup(const program::Program& rank);
   Result<void> build_queue();
@@ -88,7 +87,7 @@ class Simulation final {
   /// Arrivals read together with their requests' lengths, by RunConfig::fillers.
   std::vector<std::optional<workload::RecordedArrivals>> arrivals_read_;
   std::vector<std::unique_ptr<ServerGpus>> servers_;  ///< over several GPUs
-  std::vector<std::unique_ptr<GpuNode>> nodes_;
+  Nodes nodes_;
   std::map<std::uint32_t, NodePower> node_power_;  ///< by node of the cluster; empty: no budget
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
   std::vector<std::unique_ptr<DecodePool>> decode_pools_;  ///< of fillers with prefill and decode

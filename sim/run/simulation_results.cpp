@@ -19,7 +19,7 @@ std::string why_still(const EndedSimulation& ended, const std::vector<const GpuN
       still, {}, [&](const GpuNode* other) { return wait_of(other).what; });
   const workload::Wait wait = wait_of(node);
   const program::Program& program = node->training()->run->program();
-  std::string text = "no iteration in " + format_duration(ended.end - ended.warmup) + " on " +
+  std::string text = "no iteration in " + format_duration(ended.now - ended.warmup) + " on " +
                      std::to_string(still.size()) + " of " + std::to_string(ended.nodes.size()) +
                      " GPUs; rank " + std::to_string(program.rank) + " waits for ";
   switch (wait.what) {
@@ -55,7 +55,7 @@ observe::TrainingResult collect_training(EndedSimulation& ended) {
   }
   count_training(ranks, ended.counters);
   auto result = observe::summarise_training(
-      std::move(ranks), scale_of(ended.loaded, ended.end - kSimStart, std::nullopt));
+      std::move(ranks), scale_of(ended.loaded, ended.now - kSimStart, std::nullopt));
   if (!still.empty()) result.stands_still = why_still(ended, still);
   return result;
 }
@@ -84,7 +84,7 @@ void add_instance(const EndedSimulation& ended, FillerInstance& instance,
                               instance.completed, held});
   if (instance.service && instance.mode == observe::FillerMode::kOnline) {
     for (const SimTime arrival : instance.service->unfinished()) {
-      if (arrival >= ended.warmup) instance.latency.add_unfinished(ended.end - arrival);
+      if (arrival >= ended.warmup) instance.latency.add_unfinished(ended.now - arrival);
     }
   }
   result.latency.merge(instance.latency);
@@ -100,7 +100,7 @@ void add_server(EndedSimulation& ended, FillerInstance& instance,
       if (request.first_token) {
         tally.ttft.add(*request.first_token - request.arrival);
       } else {
-        tally.ttft.add_unfinished(ended.end - request.arrival);
+        tally.ttft.add_unfinished(ended.now - request.arrival);
       }
     }
   }
@@ -120,7 +120,7 @@ void add_server(EndedSimulation& ended, FillerInstance& instance,
     all_blocks += blocks;
     serving::add_counters(counts, ended.counters);
   }
-  tally.count_blocks(ended.end);
+  tally.count_blocks(ended.now);
   result.mean_kv_fraction += tally.block_seconds / all_blocks;
   if (result.limits) *result.within_limits += tally.within_limits;
 }
@@ -135,14 +135,12 @@ std::optional<observe::ServerResult> collect_server(EndedSimulation& ended,
     result.within_limits = 0;
   }
   double gpus = 0;
-  for (const auto& node : ended.nodes) {
-    for (const auto& instance : node->instances()) {
-      if (instance->filler != filler || !instance->service) continue;
-      add_server(ended, *instance, result);
-      ++gpus;
-    }
+  for (FillerInstance* instance : instances_of(ended.nodes, filler)) {
+    if (!instance->service) continue;
+    add_server(ended, *instance, result);
+    ++gpus;
   }
-  const double window = to_seconds(ended.end - ended.warmup);
+  const double window = to_seconds(ended.now - ended.warmup);
   if (gpus > 0 && window > 0) result.mean_kv_fraction /= gpus * window;
   if (window > 0) {
     result.output_tokens_per_s = static_cast<double>(result.output_tokens) / window;
@@ -159,19 +157,15 @@ observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t fille
   observe::FillerResult result;
   result.name = config.name;
   result.mode = config.mode;
-  const observe::Backlog backlog =
-      count_requests({ended.loaded, ended.nodes, ended.warmup, ended.end}, filler, result);
-  for (const auto& node : ended.nodes) {
-    for (const auto& instance : node->instances()) {
-      if (instance->filler != filler) continue;
-      add_instance(ended, *instance, result);
-      if (instance->mode == observe::FillerMode::kOffline && !instance->course.empty()) {
-        auto& rate = result.whole_batches_requests_per_s;
-        rate = rate.value_or(0) + observe::rate_of(instance->course);
-      }
-      if (const auto energy = node->energy_of(instance->client)) {
-        result.energy_j = result.energy_j.value_or(0) + *energy;
-      }
+  const observe::Backlog backlog = count_requests(ended, filler, result);
+  for (FillerInstance* instance : instances_of(ended.nodes, filler)) {
+    add_instance(ended, *instance, result);
+    if (instance->mode == observe::FillerMode::kOffline && !instance->course.empty()) {
+      auto& rate = result.whole_batches_requests_per_s;
+      rate = rate.value_or(0) + observe::rate_of(instance->course);
+    }
+    if (const auto energy = ended.nodes[instance->gpu.index()]->energy_of(instance->client)) {
+      result.energy_j = result.energy_j.value_or(0) + *energy;
     }
   }
   result.server = collect_server(ended, filler);
@@ -179,10 +173,10 @@ observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t fille
   result.instances_unplaced = ended.places.unplaced(filler);
   ended.counters.add(kUnplacedInstances, result.instances_unplaced);
   if (ended.queue != nullptr && config.mode == observe::FillerMode::kJobs) {
-    result.jobs = ended.queue->results(filler, ended.end);
+    result.jobs = ended.queue->results(filler, ended.now);
     ended.counters.add(kUnfinishedJobs, result.jobs->submitted - result.jobs->finished);
   }
-  summarise_filler(config, backlog, ended.end - ended.warmup, result);
+  summarise_filler(config, backlog, ended.now - ended.warmup, result);
   return result;
 }
 
@@ -241,19 +235,16 @@ std::optional<double> replay_error(const LoadedRun& loaded, Duration mean_iterat
 observe::Backlog count_requests(const SimulationAt& at, std::uint32_t filler,
                                 observe::FillerResult& result) {
   observe::Backlog backlog;
-  for (const auto& node : at.nodes) {
-    for (const auto& instance : node->instances()) {
-      if (instance->filler != filler) continue;
-      result.requests_before += instance->before;
-      result.requests_arrived += instance->arrived;
-      result.requests_refused += instance->refused;
-      result.requests_completed += instance->completed;
-      if (!instance->service || instance->mode != observe::FillerMode::kOnline) continue;
-      backlog.batch += batch_of(at.loaded, *instance);
-      for (const SimTime arrival : instance->service->unfinished()) {
-        ++result.requests_unfinished;
-        backlog.oldest = std::max(backlog.oldest, at.now - arrival);
-      }
+  for (const FillerInstance* instance : instances_of(at.nodes, filler)) {
+    result.requests_before += instance->before;
+    result.requests_arrived += instance->arrived;
+    result.requests_refused += instance->refused;
+    result.requests_completed += instance->completed;
+    if (!instance->service || instance->mode != observe::FillerMode::kOnline) continue;
+    backlog.batch += batch_of(at.loaded, *instance);
+    for (const SimTime arrival : instance->service->unfinished()) {
+      ++result.requests_unfinished;
+      backlog.oldest = std::max(backlog.oldest, at.now - arrival);
     }
   }
   return backlog;
@@ -298,13 +289,13 @@ observe::PolicyResult collect_results(EndedSimulation ended) {
   if (ended.scenario.policy != nullptr) {
     add_policy(*ended.scenario.policy, *ended.scenario.parameters, result);
   }
-  result.simulated = ended.end - kSimStart;
+  result.simulated = ended.now - kSimStart;
   result.warmup = ended.warmup - kSimStart;
   result.events = ended.events;
   result.training = collect_training(ended);
   const ClusterPlacement& cluster = ended.places.cluster();
   for (const auto& node : ended.nodes) {
-    result.gpus.push_back(node->use(ended.end, cluster.workers_most(node->id())));
+    result.gpus.push_back(node->use(ended.now, cluster.workers_most(node->id())));
   }
   for (const std::uint32_t filler : ended.scenario.fillers) {
     result.fillers.push_back(collect_filler(ended, filler));

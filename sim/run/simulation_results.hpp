@@ -82,7 +82,7 @@ void summarise_filler(const FillerConfig& filler, const observe::Backlog& backlo
 /// A simulation at an instant.
 struct SimulationAt {
   const LoadedRun& loaded;
-  const std::vector<std::unique_ptr<GpuNode>>& nodes;
+  const Nodes& nodes;
   SimTime warmup{};  ///< end of the warm-up
   SimTime now{};
 };
@@ -93,20 +93,16 @@ struct SimulationAt {
                                               observe::FillerResult& result);
 
 /// A simulation that has ended; all pointers outlive it.
-struct EndedSimulation {
-  const LoadedRun& loaded;
+struct EndedSimulation : SimulationAt {
   const RunScenario& scenario;
-  const std::vector<std::unique_ptr<GpuNode>>& nodes;
   const FillerPlaces& places;
   const FillQueue* queue = nullptr;  ///< null: no fill jobs
-  SimTime warmup{};                  ///< end of the warm-up
-  SimTime end{};
   std::uint64_t events = 0;
   CounterSet counters{};             ///< so far
   std::optional<observe::RunPrecision> precision{};  ///< nothing: its length was given
 };
 
-/// Reads the GPUs' meters, and ends them at `end`.
+/// Reads the GPUs' meters, and ends them.
 [[nodiscard]] observe::PolicyResult collect_results(EndedSimulation ended);
 
 }  // namespace bubblesim::run
