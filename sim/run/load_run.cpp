@@ -89,11 +89,12 @@ void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
 
 CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& device_folder,
                                   const ProgressText& progress, std::size_t threads) {
-  BUBBLESIM_ASSIGN_OR_RETURN(TrainingInputs training,
+  BUBBLESIM_ASSIGN_OR_RETURN(LoadedTraining training,
                              load_training(config, device_folder, progress, threads));
   BUBBLESIM_ASSIGN_OR_RETURN(
       LoadedRun loaded,
-      assemble_run(config, std::make_shared<const TrainingInputs>(std::move(training))));
+      assemble_run(config, std::make_shared<const LoadedTraining>(std::move(training)),
+                   device_folder));
   for (const FillerConfig& filler : config.fillers) {
     BUBBLESIM_ASSIGN_OR_RETURN(FillerInputs inputs,
                                load_filler(filler, loaded.device, device_folder, progress));

@@ -112,9 +112,10 @@ CheckedResult<std::vector<network::SlowLink>> slow_links(const RunConfig& config
 namespace {
 
 // Ranks that wait for each other for ever look, beside fillers, like a job that nothing slows.
-Result<void> check_goes_on(const TrainingInputs& inputs, const std::string& source) {
-  if (inputs.program.collectives.empty()) return {};
-  const auto replay = workload::replay_alone(inputs.program, inputs.device);
+Result<void> check_goes_on(const workload::JobProgram& job, const hardware::GpuSpec& device,
+                           const std::string& source) {
+  if (job.collectives.empty()) return {};
+  const auto replay = workload::replay_alone(job, device);
   if (!replay) return fail(source, {}, replay.error().message);
   return {};
 }
@@ -134,7 +135,7 @@ std::string configs_of(const std::string& device_folder) {
   return std::filesystem::path(device_folder).parent_path().string();
 }
 
-CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
+CheckedResult<LoadedTraining> load_recorded(const RunConfig& config,
                                             const std::string& device_folder,
                                             const ProgressText& progress, std::size_t threads) {
   BUBBLESIM_ASSIGN_OR_RETURN(
@@ -145,28 +146,26 @@ CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
   auto job = workload::build_job_program(
       trace.job, *device, {workload::Window::kIterations, config.training.iterations, threads});
   if (!job) return tl::make_unexpected(trace.located(job.error()));
-  TrainingInputs inputs;
-  inputs.device = *std::move(device);
-  inputs.program = *std::move(job);
-  const auto goes_on = check_goes_on(inputs, trace.job.ranks.front().provenance.source);
+  const auto goes_on = check_goes_on(*job, *device, trace.job.ranks.front().provenance.source);
   if (!goes_on) return tl::make_unexpected(trace.located(goes_on.error()));
-  inputs.program.counters.merge(trace.counters);
+  job->counters.merge(trace.counters);
   if (const double speed = config.training.host_speed; speed != 1) {
-    workload::apply({workload::WhatIfTarget::kHost, {}, {}, speed}, inputs.program);
+    workload::apply({workload::WhatIfTarget::kHost, {}, {}, speed}, *job);
   }
-  inputs.counters = inputs.program.counters;
+  LoadedTraining out;
+  out.device = *std::move(device);
+  out.counters = job->counters;
   // A layout that an importer inferred is no measurement to err from, nor are hosts as they were
   // not recorded.
   const auto& ranks = trace.job.ranks;
   if (config.training.host_speed == 1 &&
       std::none_of(ranks.begin(), ranks.end(), traces::has_inferred_layout)) {
-    inputs.recorded_mean_iteration = recorded_mean(inputs.program);
+    out.recorded_mean_iteration = recorded_mean(*job);
   }
-  inputs.world_size = static_cast<std::uint32_t>(inputs.program.ranks.size());
-  for (const traces::RankTrace& rank : trace.job.ranks) {
-    inputs.rank_memory.push_back(memory_of(rank));
-  }
-  return inputs;
+  out.world_size = static_cast<std::uint32_t>(job->ranks.size());
+  for (const traces::RankTrace& rank : ranks) out.rank_memory.push_back(memory_of(rank));
+  out.training = *std::move(job);
+  return out;
 }
 
 // A plan that the config writes out has no file of its own: its faults are the config's.
@@ -181,7 +180,7 @@ tl::unexpected<Errors> faults_of_config(const RunConfig& config, Errors faults) 
   return tl::unexpected<Errors>(std::move(faults));
 }
 
-CheckedResult<TrainingInputs> load_synthesised(const RunConfig& config,
+CheckedResult<LoadedTraining> load_synthesised(const RunConfig& config,
                                                const std::string& device_folder,
                                                const ProgressText& progress) {
   if (progress) progress("synthesising the training job");
@@ -192,23 +191,22 @@ CheckedResult<TrainingInputs> load_synthesised(const RunConfig& config,
   const auto plan = synth::plan_job(*std::move(request));
   if (!plan) return faults_of_config(config, plan.error());
   synth::SynthesisedJob job = synth::synthesise(*plan);
-  TrainingInputs inputs;
-  inputs.device = plan->request.gpu;
-  inputs.program = std::move(job.program);
-  inputs.topology.emplace(network::Topology(plan->request.cluster));
-  BUBBLESIM_ASSIGN_OR_RETURN(inputs.program.slow_links,
-                             slow_links(config, **inputs.topology, inputs.program));
-  inputs.counters = inputs.program.counters;
-  inputs.world_size = job.world_size;
-  inputs.fold = job.fold;
-  inputs.samples = job.samples;
+  LoadedTraining out;
+  out.device = plan->request.gpu;
+  out.topology.emplace(network::Topology(plan->request.cluster));
+  BUBBLESIM_ASSIGN_OR_RETURN(job.program.slow_links,
+                             slow_links(config, **out.topology, job.program));
+  out.counters = job.program.counters;
+  out.training = std::move(job.program);
+  out.world_size = job.world_size;
+  out.fold = job.fold;
+  out.samples_per_iteration = job.samples;
   const std::uint32_t checkpoint_every = plan->request.plan.host.checkpoint_every;
-  if (checkpoint_every > 0) inputs.checkpoint_every = checkpoint_every;
+  if (checkpoint_every > 0) out.checkpoint_every = checkpoint_every;
   for (const synth::MemoryNeed& need : job.memory) {
-    inputs.rank_memory.emplace_back(
-        Bytes{static_cast<std::uint64_t>(std::llround(need.total()))});
+    out.rank_memory.emplace_back(Bytes{static_cast<std::uint64_t>(std::llround(need.total()))});
   }
-  return inputs;
+  return out;
 }
 
 /// "16.9 GB", rounded.
@@ -218,9 +216,10 @@ std::string gigabytes(Bytes bytes) {
 }
 
 /// The ids of devices on which so much fits, for a fault.
-std::string devices_with(Bytes memory, const std::vector<hardware::DeviceFile>& devices) {
+std::string devices_with(Bytes memory, const std::string& device_folder) {
   std::string text;
-  for (const auto& [path, spec, names] : devices) {
+  const auto devices = hardware::read_device_folder(device_folder);
+  for (const auto& [path, spec, names] : devices.value_or(std::vector<hardware::DeviceFile>{})) {
     if (spec.memory < memory) continue;
     text += (text.empty() ? "" : ", ") + spec.id + " (" + gigabytes(spec.memory) + ")";
   }
@@ -229,7 +228,7 @@ std::string devices_with(Bytes memory, const std::vector<hardware::DeviceFile>& 
 }
 
 // The rank that needs most, if that is more than its GPU has.
-Errors check_memory(const LoadedRun& run, const std::vector<hardware::DeviceFile>& devices) {
+Errors check_memory(const LoadedRun& run, const std::string& device_folder) {
   std::size_t worst = 0;
   for (std::size_t i = 1; i < run.rank_memory.size(); ++i) {
     if (run.rank_memory[i] > run.rank_memory[worst]) worst = i;
@@ -242,7 +241,8 @@ Errors check_memory(const LoadedRun& run, const std::vector<hardware::DeviceFile
            "rank " + std::to_string(run.training->ranks[worst].rank) + " of training needs " +
                gigabytes(needed) + " (" + std::to_string(needed.value) + " bytes); " +
                run.device.name + " has " + gigabytes(available) + " (" +
-               std::to_string(available.value) + " bytes); " + devices_with(needed, devices)}};
+               std::to_string(available.value) + " bytes); " +
+               devices_with(needed, device_folder)}};
 }
 
 // The device's power is known, and what is asked for is something that it can do.
@@ -266,17 +266,17 @@ Errors check_power(const RunConfig& config, const hardware::GpuSpec& device) {
 }
 
 // The most GPUs of the job on one node.
-std::uint32_t most_on_a_node(const TrainingInputs& training) {
+std::uint32_t most_on_a_node(const LoadedTraining& training) {
   std::map<std::uint32_t, std::uint32_t> count;
   std::uint32_t most = 0;
-  for (const program::Program& rank : training.program.ranks) {
+  for (const program::Program& rank : training.training->ranks) {
     most = std::max(most, ++count[(*training.topology)->node_of(rank.rank)]);
   }
   return most;
 }
 
 // A budget over the GPUs of a node: which they are is known, and all of them are simulated.
-Errors check_node_power(const RunConfig& config, const TrainingInputs& training) {
+Errors check_node_power(const RunConfig& config, const LoadedTraining& training) {
   if (!config.power || !config.power->node_cap_w || !training.device.power.known()) return {};
   const std::string place = "/power/node_cap_w";
   if (!training.topology) {
@@ -300,7 +300,7 @@ Errors check_node_power(const RunConfig& config, const TrainingInputs& training)
 
 // Exchanges and transfers between a filler's GPUs go over links that are known, between GPUs that
 // are all simulated.
-Errors check_links(const RunConfig& config, const TrainingInputs& training) {
+Errors check_links(const RunConfig& config, const LoadedTraining& training) {
   Errors errors;
   for (std::size_t i = 0; i < config.fillers.size(); ++i) {
     const std::optional<std::string> key = key_with_links(config.fillers[i]);
@@ -315,7 +315,7 @@ Errors check_links(const RunConfig& config, const TrainingInputs& training) {
 }
 
 // A restart goes back to a checkpoint that the plan writes.
-Errors check_checkpoints(const RunConfig& config, const TrainingInputs& training) {
+Errors check_checkpoints(const RunConfig& config, const LoadedTraining& training) {
   const auto& own = config.training.checkpoint_every;
   const auto& written = training.checkpoint_every;
   if (!own || !written || *own == *written) return {};
@@ -344,51 +344,39 @@ std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
   return total / iterations;
 }
 
-CheckedResult<TrainingInputs> load_training(const RunConfig& config,
+CheckedResult<LoadedTraining> load_training(const RunConfig& config,
                                             const std::string& device_folder,
                                             const ProgressText& progress, std::size_t threads) {
-  BUBBLESIM_ASSIGN_OR_RETURN(TrainingInputs inputs,
-                             config.training.synth
-                                 ? load_synthesised(config, device_folder, progress)
-                                 : load_recorded(config, device_folder, progress, threads));
-  if (auto devices = hardware::read_device_folder(device_folder)) {
-    inputs.devices = *std::move(devices);
-  }
-  return inputs;
+  return config.training.synth ? load_synthesised(config, device_folder, progress)
+                               : load_recorded(config, device_folder, progress, threads);
 }
 
 CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
-                                      std::shared_ptr<const TrainingInputs> training) {
-  Errors faults = check_numbers(config, training->program);
+                                      std::shared_ptr<const LoadedTraining> training,
+                                      const std::string& device_folder) {
+  Errors faults = check_numbers(config, *training->training);
   for (const Errors& more :
        {check_power(config, training->device), check_node_power(config, *training),
         check_links(config, *training), check_checkpoints(config, *training)}) {
     faults.insert(faults.end(), more.begin(), more.end());
   }
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
-  LoadedRun run;
-  run.config = config;
-  run.device = training->device;
+  LoadedRun run{*training, config, false, {}, {}};
   if (config.power && config.power->clock_mhz) {
     run.device.clock = *config.power->clock_mhz / run.device.power.full_clock_mhz;
   }
-  run.topology = training->topology;
-  run.world_size = training->world_size;
-  run.fold = training->fold;
-  run.samples_per_iteration = config.training.samples_per_iteration;
-  if (!run.samples_per_iteration) run.samples_per_iteration = training->samples;
-  run.checkpoint_every = training->checkpoint_every.value_or(1);
-  run.recorded_mean_iteration = training->recorded_mean_iteration;
-  run.counters = training->counters;
-  for (std::optional<Bytes> memory : training->rank_memory) {
+  if (const auto& samples = config.training.samples_per_iteration) {
+    run.samples_per_iteration = samples;
+  }
+  for (std::optional<Bytes>& memory : run.rank_memory) {
     if (config.training.memory) memory = config.training.memory;
     if (!memory) run.counters.add(kMemoryUnknown);
-    run.rank_memory.push_back(memory);
   }
-  const workload::JobProgram* program = &training->program;
+  // The run keeps all of the job alive, so that a cache of jobs finds it.
+  const workload::JobProgram* program = &*training->training;
   run.training = Shared<workload::JobProgram>(
-      std::shared_ptr<const workload::JobProgram>(training, program));
-  faults = check_memory(run, training->devices);
+      std::shared_ptr<const workload::JobProgram>(std::move(training), program));
+  faults = check_memory(run, device_folder);
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   return run;
 }

@@ -29,27 +29,33 @@
 
 namespace bubblesim::run {
 
-struct LoadedRun {
-  RunConfig config;
+/// The training job of a config: the part of a run that does not depend on loads, seeds, policies
+/// and lengths, so that many runs may share it.
+struct LoadedTraining {
   hardware::GpuSpec device;
   Shared<workload::JobProgram> training;
   /// The links of the job's cluster, on which rank n has GPU n; nothing: not known.
   std::optional<Shared<network::Topology>> topology;
   std::uint32_t world_size = 1;  ///< ranks of the whole job
   std::uint32_t fold = 1;        ///< ranks that each simulated one represents
-  bool lone = false;             ///< one rank by itself (lone_rank.hpp): no other GPU has fillers
   std::optional<double> samples_per_iteration;  ///< of the whole job
-  std::uint64_t checkpoint_every = 1;  ///< in iterations, by the plan; the config's value overrides
-                                       ///< it
+  /// In iterations, if the plan writes checkpoints; the config's value overrides it.
+  std::optional<std::uint64_t> checkpoint_every;
   /// Device memory of each rank: the config's, else the most reserved in its trace, or the peak of
   /// a synthesised rank. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
+  /// Mean iteration as recorded, if the job was recorded and its iterations are marked.
+  std::optional<Duration> recorded_mean_iteration;
+  CounterSet counters;  ///< of reading and building
+};
+
+/// The values of its config take precedence over those of the job alone.
+struct LoadedRun : LoadedTraining {
+  RunConfig config;
+  bool lone = false;  ///< one rank by itself (lone_rank.hpp): no other GPU has fillers
   std::vector<Shared<program::Program>> fillers;  ///< by RunConfig::fillers
   /// Plans of fillers that are an engine's server, by RunConfig::fillers; empty: no such filler.
   std::vector<std::optional<Shared<synth::ServerPlan>>> servers;
-  /// Mean iteration as recorded, if the job was recorded and its iterations are marked.
-  std::optional<Duration> recorded_mean_iteration;
-  CounterSet counters;                     ///< of reading and building
 
   /// The plan of a filler whose requests join and leave between passes, so that passes differ;
   /// null: not an engine's server.
@@ -87,7 +93,8 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
                                                      std::optional<double> alone_iterations_per_s) {
   observe::TrainingScale scale{run.samples_per_iteration, alone_iterations_per_s};
   for (const JobFault& fault : run.config.training.faults) scale.faults.push_back(fault.at);
-  scale.checkpoint_every = run.config.training.checkpoint_every.value_or(run.checkpoint_every);
+  scale.checkpoint_every =
+      run.config.training.checkpoint_every.value_or(run.checkpoint_every.value_or(1));
   scale.simulated = simulated;
   return scale;
 }

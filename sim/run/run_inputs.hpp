@@ -12,7 +12,6 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/network/topology.hpp"
 #include "sim/run/load_trace.hpp"
 #include "sim/run/loaded_run.hpp"
@@ -32,21 +31,6 @@ inline constexpr CounterSpec kMemoryBelowModel{
     "fillers whose memory by the config is less than what their model takes (weights, activations, "
     "KV cache): admission goes by the config"};
 
-struct TrainingInputs {
-  hardware::GpuSpec device;
-  workload::JobProgram program;
-  std::optional<Shared<network::Topology>> topology;  ///< as LoadedRun
-  std::uint32_t world_size = 1;  ///< as LoadedRun
-  std::uint32_t fold = 1;
-  std::optional<double> samples;  ///< of one iteration, by the plan
-  std::optional<std::uint64_t> checkpoint_every;  ///< iterations, if the plan writes checkpoints
-  std::vector<std::optional<Bytes>> rank_memory;  ///< by trace or plan
-  std::optional<Duration> recorded_mean_iteration;
-  CounterSet counters;
-  std::vector<hardware::DeviceFile> devices;  ///< all known ones, so that a fault can list those
-                                              ///< with enough memory
-};
-
 struct FillerInputs {
   program::Program program;
   std::optional<Bytes> memory{};  ///< of an instance, by its model
@@ -61,7 +45,7 @@ struct FillerInputs {
 /// The result depends only on the traces or synthesised job, and the device. `device_folder` is
 /// devices/ of a folder of configs, with the parts of jobs beside it. `threads` read ranks and
 /// build their programs.
-[[nodiscard]] CheckedResult<TrainingInputs> load_training(const RunConfig& config,
+[[nodiscard]] CheckedResult<LoadedTraining> load_training(const RunConfig& config,
                                                           const std::string& device_folder,
                                                           const ProgressText& progress,
                                                           std::size_t threads = 1);
@@ -72,10 +56,10 @@ struct FillerInputs {
                                                       const std::string& device_folder,
                                                       const ProgressText& progress);
 
-/// The run without its fillers. The config's values take precedence over those of the inputs.
-/// Faults: check_ranks.
+/// The run without its fillers. Faults: check_ranks.
 [[nodiscard]] CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
-                                                    std::shared_ptr<const TrainingInputs> training);
+                                                    std::shared_ptr<const LoadedTraining> training,
+                                                    const std::string& device_folder);
 
 /// Adds the next filler of the config.
 void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs);

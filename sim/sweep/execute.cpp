@@ -17,10 +17,10 @@
 namespace bubblesim::sweep {
 namespace {
 
-std::size_t bytes_of_inputs(const run::TrainingInputs& inputs) {
+std::size_t bytes_of_inputs(const run::LoadedTraining& inputs) {
   std::size_t bytes = sizeof inputs;
-  for (const program::Program& rank : inputs.program.ranks) bytes += bytes_of(rank);
-  bytes += inputs.program.collectives.size() * sizeof(workload::JoinedCollective);
+  for (const program::Program& rank : inputs.training->ranks) bytes += bytes_of(rank);
+  bytes += inputs.training->collectives.size() * sizeof(workload::JoinedCollective);
   return bytes;
 }
 
@@ -126,7 +126,7 @@ class InputCache::Shelf {
 
 InputCache::InputCache(std::string device_folder, std::size_t bytes_kept)
     : device_folder_(std::move(device_folder)), use_(std::make_unique<Use>(bytes_kept)),
-      trainings_(std::make_unique<Shelf<run::TrainingInputs>>()),
+      trainings_(std::make_unique<Shelf<run::LoadedTraining>>()),
       fillers_(std::make_unique<Shelf<run::FillerInputs>>()) {}
 
 InputCache::~InputCache() = default;
@@ -140,7 +140,8 @@ CheckedResult<run::LoadedRun> InputCache::load(const run::RunConfig& config,
   // Devices of one name may come from different files.
   const std::string machine = device.name + '\n' + text_at(json, "/device") + '\n' +
                          text_at(json, "/training/synth/cluster") + '\n';
-  BUBBLESIM_ASSIGN_OR_RETURN(run::LoadedRun run, run::assemble_run(config, training));
+  BUBBLESIM_ASSIGN_OR_RETURN(run::LoadedRun run,
+                             run::assemble_run(config, training, device_folder_));
   for (std::size_t i = 0; i < config.fillers.size(); ++i) {
     const run::FillerConfig& filler = config.fillers[i];
     const std::string program = "/fillers/" + std::to_string(i) + "/program";

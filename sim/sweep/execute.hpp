@@ -52,7 +52,7 @@ class InputCache {
 
   std::string device_folder_;
   std::unique_ptr<Use> use_;
-  std::unique_ptr<Shelf<run::TrainingInputs>> trainings_;
+  std::unique_ptr<Shelf<run::LoadedTraining>> trainings_;
   std::unique_ptr<Shelf<run::FillerInputs>> fillers_;
 };
 

@@ -117,12 +117,13 @@ Result<void> add_run(const validation::RecordedJob& job, JobFigures& figures) {
   config.policies = {{"exclusive", {}}};
   auto inputs = run::load_training(config, kDeviceFolder, {});
   if (!inputs) return tl::unexpected<Error>(first(inputs.error()));
-  const Duration pass = pass_of(inputs->program);
-  if (pass > Duration{}) add_shares(inputs->program, pass, figures);
+  const Duration pass = pass_of(*inputs->training);
+  if (pass > Duration{}) add_shares(*inputs->training, pass, figures);
   config.warmup = kWarmup * pass;
   config.duration = (kWarmup + kPasses) * pass;
   const auto loaded =
-      run::assemble_run(config, std::make_shared<const run::TrainingInputs>(*std::move(inputs)));
+      run::assemble_run(config, std::make_shared<const run::LoadedTraining>(*std::move(inputs)),
+                        kDeviceFolder);
   if (!loaded) return tl::unexpected<Error>(first(loaded.error()));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto report, run::run_policies(*loaded, registry, {}));
   const observe::PolicyResult& exclusive = report.policies.front();
