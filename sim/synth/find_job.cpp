@@ -89,8 +89,8 @@ Result<PlanChange> parse_plan_change(const std::string& text) {
 
 CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& folder,
                                   const std::vector<PlanChange>& changes) {
-  if (changes.empty()) return find_plan(std::string_view(name), folder);
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, find_data_file(name, folder, "plan"));
+  if (changes.empty()) return read_plan_file(path);
   Json plan = Json::parse(read_text_file(path).value_or(std::string()), nullptr, false);
   // Not readable or not an object: the reader of whole files says what is wrong with it.
   if (!plan.is_object()) return read_plan_file(path);

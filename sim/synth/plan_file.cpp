@@ -260,9 +260,4 @@ CheckedResult<PlanSpec> parse_plan(std::string_view text, std::string label) {
   return read_document(document, "");
 }
 
-CheckedResult<PlanSpec> find_plan(std::string_view name, const std::string& folder) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, find_data_file(name, folder, "plan"));
-  return read_plan_file(path);
-}
-
 }  // namespace bubblesim::synth

@@ -31,7 +31,4 @@ inline constexpr std::array<Choice<Folding>, 3> kFoldingNames{{
 /// `label` stands for the file in messages.
 [[nodiscard]] CheckedResult<PlanSpec> parse_plan(std::string_view text, std::string label);
 
-/// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`.
-[[nodiscard]] CheckedResult<PlanSpec> find_plan(std::string_view name, const std::string& folder);
-
 }  // namespace bubblesim::synth

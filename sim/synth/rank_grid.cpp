@@ -57,12 +57,7 @@ std::vector<std::uint32_t> RankGrid::simulated() const {
 }
 
 std::uint32_t RankGrid::fold() const {
-  switch (folding_) {
-    case Folding::kNothing: return 1;
-    case Folding::kData: return data_;
-    case Folding::kAll: break;
-  }
-  return data_ * context_ * tensor_;
+  return by_folding(1, data_, data_ * context_ * tensor_);
 }
 
 std::uint32_t RankGrid::expert_rank(const RankPlace& place) const {
@@ -83,26 +78,27 @@ Shifts RankGrid::if_folded(std::uint32_t count, std::uint32_t stride) const {
   return folding_ == Folding::kNothing ? Shifts{} : Shifts{count, stride};
 }
 
+std::uint32_t RankGrid::by_folding(std::uint32_t nothing, std::uint32_t data,
+                                     std::uint32_t all) const {
+  return folding_ == Folding::kNothing ? nothing : folding_ == Folding::kData ? data : all;
+}
+
+Communicator RankGrid::strided(const RankPlace& first, std::uint32_t members, std::uint32_t stride,
+                               std::uint32_t simulated, Shifts outer, Shifts inner) const {
+  return {network::strided_group(rank(first), members, stride), simulated, rank(first),
+          {outer, inner}};
+}
+
 Communicator RankGrid::tensor(const RankPlace& place) const {
-  RankPlace first = place;
-  first.tensor = 0;
-  Communicator out;
-  out.first_rank = rank(first);
-  out.group = network::strided_group(out.first_rank, tensor_);
-  out.simulated = folding_ == Folding::kAll ? 1 : tensor_;
-  out.twins = {if_folded(data_, replica_ranks()), if_all(context_, tensor_)};
-  return out;
+  return strided({place.pipeline, place.data, place.context, 0}, tensor_, 1,
+                 by_folding(tensor_, tensor_, 1), if_folded(data_, replica_ranks()),
+                 if_all(context_, tensor_));
 }
 
 Communicator RankGrid::context(const RankPlace& place) const {
-  RankPlace first = place;
-  first.context = 0;
-  Communicator out;
-  out.first_rank = rank(first);
-  out.group = network::strided_group(out.first_rank, context_, tensor_);
-  out.simulated = folding_ == Folding::kAll ? 1 : context_;
-  out.twins = {if_folded(data_, replica_ranks()), if_all(tensor_, 1)};
-  return out;
+  return strided({place.pipeline, place.data, 0, place.tensor}, context_, tensor_,
+                 by_folding(context_, context_, 1), if_folded(data_, replica_ranks()),
+                 if_all(tensor_, 1));
 }
 
 // A ring that is folded into this one may cross nodes where this one does not.
@@ -131,68 +127,32 @@ Communicator RankGrid::neighbours(const RankPlace& place, std::uint32_t count) c
   const std::uint32_t run = (place.data * context_ + place.context) / count;
   const std::uint32_t runs = data_ * context_ / count;
   const std::uint32_t first = run * count;
-  Communicator out;
-  out.first_rank = rank({place.pipeline, first / context_, first % context_, place.tensor});
-  out.group = network::strided_group(out.first_rank, count, tensor_);
-  std::uint32_t groups = 1;  // that are simulated
-  switch (folding_) {
-    case Folding::kNothing:
-      out.simulated = count;
-      groups = runs;
-      break;
-    case Folding::kData:
-      out.simulated = std::min(first + count, context_) - first;
-      groups = divide_up(context_, count);
-      break;
-    case Folding::kAll: break;
-  }
-  out.twins = {folded_groups(groups, run, runs, count * tensor_), if_all(tensor_, 1)};
-  return out;
+  const std::uint32_t groups = by_folding(runs, divide_up(context_, count), 1);
+  return strided({place.pipeline, first / context_, first % context_, place.tensor}, count, tensor_,
+                 by_folding(count, std::min(first + count, context_) - first, 1),
+                 folded_groups(groups, run, runs, count * tensor_), if_all(tensor_, 1));
 }
 
 Communicator RankGrid::data(const RankPlace& place) const {
-  RankPlace first = place;
-  first.data = 0;
-  first.context = 0;
-  Communicator out;
-  out.first_rank = rank(first);
-  out.group = network::strided_group(out.first_rank, data_ * context_, tensor_);
-  switch (folding_) {
-    case Folding::kNothing: out.simulated = data_ * context_; break;
-    case Folding::kData: out.simulated = context_; break;
-    case Folding::kAll: out.simulated = 1; break;
-  }
-  out.twins[0] = if_all(tensor_, 1);
-  return out;
+  const std::uint32_t members = data_ * context_;
+  return strided({place.pipeline, 0, 0, place.tensor}, members, tensor_,
+                 by_folding(members, context_, 1), if_all(tensor_, 1), {});
 }
 
 Communicator RankGrid::region(const RankPlace& place) const {
   const std::uint32_t replicas = data_ / regions_;
-  RankPlace first = place;
-  first.data = place.data / replicas * replicas;
-  first.context = 0;
-  Communicator out;
-  out.first_rank = rank(first);
-  out.group = network::strided_group(out.first_rank, replicas * context_, tensor_);
-  out.simulated = folding_ == Folding::kAll       ? 1
-                  : folding_ == Folding::kNothing ? replicas * context_
-                                                  : context_;
-  out.twins = {if_folded(regions_, replicas * replica_ranks()), if_all(tensor_, 1)};
-  return out;
+  const std::uint32_t members = replicas * context_;
+  return strided({place.pipeline, place.data / replicas * replicas, 0, place.tensor}, members,
+                 tensor_, by_folding(members, context_, 1),
+                 if_folded(regions_, replicas * replica_ranks()), if_all(tensor_, 1));
 }
 
 // Folded, every rank of a region exchanges with its likes at the same time.
 Communicator RankGrid::across_regions(const RankPlace& place) const {
   const std::uint32_t replicas = data_ / regions_;
-  RankPlace first = place;
-  first.data = place.data % replicas;
-  Communicator out;
-  out.first_rank = rank(first);
-  const std::uint32_t region_ranks = replicas * context_ * tensor_;
-  out.group = network::strided_group(out.first_rank, regions_, region_ranks);
-  out.simulated = folding_ == Folding::kNothing ? regions_ : 1;
-  out.twins = {if_folded(replicas, replica_ranks()), if_all(replica_ranks(), 1)};
-  return out;
+  return strided({place.pipeline, place.data % replicas, place.context, place.tensor}, regions_,
+                 replicas * replica_ranks(), by_folding(regions_, 1, 1),
+                 if_folded(replicas, replica_ranks()), if_all(replica_ranks(), 1));
 }
 
 Communicator RankGrid::expert_data(const RankPlace& place) const { return likes(place, expert_); }
@@ -200,23 +160,10 @@ Communicator RankGrid::expert_data(const RankPlace& place) const { return likes(
 Communicator RankGrid::likes(const RankPlace& place, std::uint32_t count) const {
   const std::uint32_t first = (place.data * context_ + place.context) % count;
   const std::uint32_t runs = data_ * context_ / count;
-  Communicator out;
-  out.first_rank = rank({place.pipeline, first / context_, first % context_, place.tensor});
-  out.group = network::strided_group(out.first_rank, runs, tensor_ * count);
-  std::uint32_t groups = 1;  // that are simulated
-  switch (folding_) {
-    case Folding::kNothing:
-      out.simulated = runs;
-      groups = count;
-      break;
-    case Folding::kData:
-      out.simulated = divide_up(context_ - first, count);
-      groups = std::min(context_, count);
-      break;
-    case Folding::kAll: break;
-  }
-  out.twins = {folded_groups(groups, first, count, tensor_), if_all(tensor_, 1)};
-  return out;
+  const std::uint32_t groups = by_folding(count, std::min(context_, count), 1);
+  return strided({place.pipeline, first / context_, first % context_, place.tensor}, runs,
+                 tensor_ * count, by_folding(runs, divide_up(context_ - first, count), 1),
+                 folded_groups(groups, first, count, tensor_), if_all(tensor_, 1));
 }
 
 Communicator RankGrid::replicas(const RankPlace& place) const {
@@ -255,10 +202,8 @@ Communicator RankGrid::model(const RankPlace& place) const {
 }
 
 Communicator RankGrid::world() const {
-  Communicator out;
-  out.group = network::strided_group(0, pipeline_ * data_ * context_ * tensor_);
-  out.simulated = pipeline_ * data_ * context_ * tensor_ / fold();
-  return out;
+  return {.group = network::strided_group(0, pipeline_ * data_ * context_ * tensor_),
+          .simulated = pipeline_ * data_ * context_ * tensor_ / fold()};
 }
 
 }  // namespace bubblesim::synth

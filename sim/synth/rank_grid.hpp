@@ -90,6 +90,13 @@ class RankGrid {
   [[nodiscard]] Shifts if_all(std::uint32_t count, std::uint32_t stride) const;
   [[nodiscard]] Shifts if_folded(std::uint32_t count, std::uint32_t stride) const;
   [[nodiscard]] std::uint32_t replica_ranks() const { return context_ * tensor_; }
+  /// The number for each way of folding.
+  [[nodiscard]] std::uint32_t by_folding(std::uint32_t nothing, std::uint32_t data,
+                                         std::uint32_t all) const;
+  /// `members` from `first` on, `stride` apart.
+  [[nodiscard]] Communicator strided(const RankPlace& first, std::uint32_t members,
+                                     std::uint32_t stride, std::uint32_t simulated, Shifts outer,
+                                     Shifts inner) const;
 
   std::uint32_t data_;
   std::uint32_t tensor_;
