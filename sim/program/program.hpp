@@ -75,8 +75,8 @@ enum class StepKind : std::uint8_t {
 
 /// An action of a host thread.
 struct Step {
-  ShortSpan think;   ///< before the step, after the previous one or the awaited work
-  ShortSpan cost;    ///< of the call itself, without waiting
+  ShortSpan think{};  ///< before the step, after the previous one or the awaited work
+  ShortSpan cost{};   ///< of the call itself, without waiting
   std::uint32_t target = 0;
   std::uint32_t detail = kNoIndex;  ///< into Program::details
   std::uint16_t count = 0;          ///< kLaunch, kLaunchAndWait: operations launched

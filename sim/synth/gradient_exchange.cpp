@@ -60,22 +60,16 @@ void GradientExchange::gather(std::uint32_t layer, HostPass pass, Gathered& gath
   const ParallelPlan& plan = emitter_.plan();
   const Elements elements = elements_of_layer(plan, layer);
   const ParameterPlan& parameters = plan.plan().parameters;
-  if (pass == HostPass::kBackward && parameters.secondary > 0) {
-    const Communicator holders = plan.grid.neighbours(emitter_.place(), parameters.secondary);
+  const bool second = pass == HostPass::kBackward && parameters.secondary > 0;
+  const double bytes = !second && parameters.element_bytes > 0 ? parameters.element_bytes
+                                                               : weight_bytes(plan);
+  if (const std::uint32_t among = second ? parameters.secondary : parameters.primary; among > 0) {
+    const Communicator holders = plan.grid.neighbours(emitter_.place(), among);
     if (holders.group.size() <= 1) return;
-    place->second.push_back(call(Channel::kSecondary, CollectivePattern::kAllGather,
-                                 elements.shared * weight_bytes(plan), holders,
-                                 "gather second copy"));
-    return;
-  }
-  const double bytes =
-      parameters.element_bytes > 0 ? parameters.element_bytes : weight_bytes(plan);
-  if (parameters.primary > 0) {
-    const Communicator holders = plan.grid.neighbours(emitter_.place(), parameters.primary);
-    if (holders.group.size() <= 1) return;
-    place->second.push_back(call(Channel::kPrimary, CollectivePattern::kAllGather,
-                                 (elements.shared + elements.experts) * bytes, holders,
-                                 "gather parameters"));
+    const double count = second ? elements.shared : elements.shared + elements.experts;
+    place->second.push_back(call(second ? Channel::kSecondary : Channel::kPrimary,
+                                 CollectivePattern::kAllGather, count * bytes, holders,
+                                 second ? "gather second copy" : "gather parameters"));
     return;
   }
   const auto add = [&](const Family& family, double count) {

@@ -10,16 +10,10 @@ namespace bubblesim::synth {
 
 using program::kNoIndex;
 using program::short_span;
-using program::Step;
 using program::StepKind;
 
 traces::LaunchShape shape_of(const model::Launch& launch) {
-  traces::LaunchShape shape;
-  shape.grid = launch.grid;
-  shape.block = launch.block;
-  shape.registers_per_thread = launch.registers_per_thread;
-  shape.shared_memory_bytes = launch.shared_memory_bytes;
-  return shape;
+  return {launch.grid, launch.block, launch.registers_per_thread, launch.shared_memory_bytes};
 }
 
 ProgramWriter::ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu) : gpu_(gpu) {
@@ -88,8 +82,7 @@ std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::u
   op.first_edge = static_cast<std::uint32_t>(program_.edges.size());
   op.edge_count = static_cast<std::uint8_t>(after.size());
   for (const std::uint32_t before : after) {
-    program::Op& earlier = program_.ops[before];
-    if (earlier.result_slot == kNoIndex) earlier.result_slot = program_.result_slots++;
+    keep_result(before);
     program_.edges.push_back({before, short_span(gpu_.stream_gap)});
   }
   program_.stream_count =
@@ -101,13 +94,11 @@ std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::u
 
 void ProgramWriter::add_launch(std::uint32_t first, std::uint16_t count, CallCost cost) {
   pause(cost.think - program::kLongestShortSpan);
-  Step step;
-  step.think = short_span(std::min(cost.think, program::kLongestShortSpan));
-  step.cost = short_span(cost.call);
-  step.target = first;
-  step.count = count;
-  step.kind = StepKind::kLaunch;
-  add_step(step);
+  steps_.push_back({.think = short_span(std::min(cost.think, program::kLongestShortSpan)),
+                    .cost = short_span(cost.call),
+                    .target = first,
+                    .count = count,
+                    .kind = StepKind::kLaunch});
 }
 
 std::uint32_t ProgramWriter::return_detail() {
@@ -118,69 +109,50 @@ std::uint32_t ProgramWriter::return_detail() {
   return return_detail_;
 }
 
-void ProgramWriter::wait_for(std::uint32_t op) {
+void ProgramWriter::keep_result(std::uint32_t op) {
   program::Op& awaited = program_.ops[op];
   if (awaited.result_slot == kNoIndex) awaited.result_slot = program_.result_slots++;
-  Step step;
-  step.target = op;
-  step.detail = return_detail();
-  step.kind = StepKind::kWaitOp;
-  add_step(step);
+}
+
+void ProgramWriter::wait_for(std::uint32_t op) {
+  keep_result(op);
+  steps_.push_back({.target = op, .detail = return_detail(), .kind = StepKind::kWaitOp});
 }
 
 std::size_t ProgramWriter::reserve_wait() {
-  add_step({});
+  steps_.emplace_back();
   return steps_.size() - 1;
 }
 
 void ProgramWriter::set_wait(std::size_t wait, std::uint32_t op, std::uint32_t passes_back) {
-  program::Op& awaited = program_.ops[op];
-  if (awaited.result_slot == kNoIndex) awaited.result_slot = program_.result_slots++;
-  program::StepDetail detail;
-  detail.return_lag = short_span(gpu_.sync_latency);
-  detail.passes_back = passes_back;
-  Step& step = steps_[wait];
-  step.kind = StepKind::kWaitOp;
-  step.target = op;
-  step.detail = static_cast<std::uint32_t>(program_.details.size());
-  program_.details.push_back(detail);
+  keep_result(op);
+  const auto detail = static_cast<std::uint32_t>(program_.details.size());
+  program_.details.push_back(
+      {.return_lag = short_span(gpu_.sync_latency), .passes_back = passes_back});
+  steps_[wait] = {.target = op, .detail = detail, .kind = StepKind::kWaitOp};
 }
 
 void ProgramWriter::wait_for_device() {
-  Step step;
-  step.detail = return_detail();
-  step.kind = StepKind::kWaitDevice;
-  add_step(step);
+  steps_.push_back({.detail = return_detail(), .kind = StepKind::kWaitDevice});
 }
 
 // As many steps as it takes: each holds 4.29 s at most.
 void ProgramWriter::pause(Duration span) {
   for (; span > Duration::zero(); span -= program::kLongestShortSpan) {
-    Step step;
-    step.think = short_span(std::min(span, program::kLongestShortSpan));
-    step.kind = StepKind::kPause;
-    add_step(step);
+    steps_.push_back({.think = short_span(std::min(span, program::kLongestShortSpan))});
   }
 }
 
 void ProgramWriter::begin_iteration() {
-  Step step;
-  step.target = iterations_++;
-  step.kind = StepKind::kIteration;
-  add_step(step);
+  steps_.push_back({.target = iterations_++, .kind = StepKind::kIteration});
 }
 
 void ProgramWriter::mark_memory(std::uint64_t bytes) {
   program_.memory.push_back({static_cast<std::uint32_t>(program_.ops.size()), bytes});
 }
 
-void ProgramWriter::add_step(Step step) { steps_.push_back(step); }
-
 void ProgramWriter::end_thread(std::string name) {
-  Step end;
-  end.target = iterations_;
-  end.kind = StepKind::kEnd;
-  add_step(end);
+  steps_.push_back({.target = iterations_, .kind = StepKind::kEnd});
   program_.threads.push_back({std::move(name), std::exchange(steps_, {})});
 }
 

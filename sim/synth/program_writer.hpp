@@ -69,7 +69,7 @@ class ProgramWriter {
   [[nodiscard]] program::Program finish();
 
  private:
-  void add_step(program::Step step);
+  void keep_result(std::uint32_t op);
   [[nodiscard]] std::vector<std::uint32_t> last_of_streams(
       std::span<const std::uint32_t> ops) const;
   std::uint32_t add_op(const OpDraft& draft, std::span<const std::uint32_t> after, Duration call);
