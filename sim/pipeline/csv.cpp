@@ -1,9 +1,14 @@
 #include "sim/pipeline/csv.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -16,37 +21,30 @@ namespace {
 
 // ---- One cell of a schedule's CSV.
 
-/// What a cell says, before the file's spelling of B is known.
-struct CsvCell {
-  enum class Kind : std::uint8_t { kF, kI, kW, kB, kBw, kOverlapped, kIgnored };
-  Kind kind = Kind::kIgnored;
-  std::uint32_t stage = 0;
-  std::uint32_t micro_batch = 0;
-  std::uint32_t other_stage = 0;
-  std::uint32_t other_micro_batch = 0;
-  std::string_view word;  ///< of kIgnored: "SEND_F"; in static storage
-};
-
-using Kind = CsvCell::Kind;
-
 struct Word {
   std::string_view name;
-  Kind kind;
+  std::optional<ActionKind> kind;  ///< nothing: accepted and counted
   bool has_micro_batch;
 };
 
-constexpr std::array<Word, 12> kWords = {{{"F", Kind::kF, true},
-                                          {"I", Kind::kI, true},
-                                          {"W", Kind::kW, true},
-                                          {"B", Kind::kB, true},
-                                          {"BW", Kind::kBw, true},
-                                          {"SEND_F", Kind::kIgnored, true},
-                                          {"RECV_F", Kind::kIgnored, true},
-                                          {"SEND_B", Kind::kIgnored, true},
-                                          {"RECV_B", Kind::kIgnored, true},
-                                          {"UNSHARD", Kind::kIgnored, false},
-                                          {"RESHARD", Kind::kIgnored, false},
-                                          {"REDUCE_GRAD", Kind::kIgnored, false}}};
+constexpr std::array<Word, 12> kWords = {{{"F", ActionKind::kForward, true},
+                                          {"I", ActionKind::kInputGrad, true},
+                                          {"W", ActionKind::kWeightGrad, true},
+                                          {"B", ActionKind::kBackward, true},
+                                          {"BW", ActionKind::kBackward, true},
+                                          {"SEND_F", {}, true},
+                                          {"RECV_F", {}, true},
+                                          {"SEND_B", {}, true},
+                                          {"RECV_B", {}, true},
+                                          {"UNSHARD", {}, false},
+                                          {"RESHARD", {}, false},
+                                          {"REDUCE_GRAD", {}, false}}};
+
+/// What a cell says, before the file's spelling of B is known: B is taken as the whole backward.
+struct CsvCell {
+  Action action;
+  const Word* word = nullptr;  ///< null: a pair
+};
 
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
 
@@ -83,21 +81,18 @@ std::string_view take_word(std::string_view& rest) {
 Result<CsvCell> parse_simple(std::string_view text) {
   CsvCell cell;
   std::string_view rest = text;
-  BUBBLESIM_ASSIGN_OR_RETURN(cell.stage, take_number(text, rest, "stage", kMaxCsvStage));
+  BUBBLESIM_ASSIGN_OR_RETURN(cell.action.stage, take_number(text, rest, "stage", kMaxCsvStage));
   const std::string_view name = take_word(rest);
-  const Word* word = nullptr;
-  std::array<std::string_view, kWords.size()> names;
-  for (std::size_t i = 0; i < kWords.size(); ++i) {
-    names[i] = kWords[i].name;
-    if (kWords[i].name == name) word = &kWords[i];
-  }
-  if (word == nullptr) {
+  const auto word = std::ranges::find(kWords, name, &Word::name);
+  if (word == kWords.end()) {
+    std::array<std::string_view, kWords.size()> names;
+    std::ranges::transform(kWords, names.begin(), &Word::name);
     return tl::make_unexpected(no_action(text, unknown_name_message("kind", name, names)));
   }
-  cell.kind = word->kind;
-  if (word->kind == Kind::kIgnored) cell.word = word->name;
+  cell.word = &*word;
+  if (word->kind) cell.action.kind = *word->kind;
   if (word->has_micro_batch) {
-    BUBBLESIM_ASSIGN_OR_RETURN(cell.micro_batch,
+    BUBBLESIM_ASSIGN_OR_RETURN(cell.action.micro_batch,
                                take_number(text, rest, "micro-batch", kMaxCsvMicroBatch));
   }
   if (!rest.empty()) {
@@ -117,20 +112,18 @@ Result<CsvCell> parse_pair(std::string_view text) {
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvCell first, parse_simple(text.substr(1, middle - 1)));
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvCell second,
                              parse_simple(text.substr(middle + 1, end - middle - 1)));
-  if (first.kind != Kind::kF || (second.kind != Kind::kB && second.kind != Kind::kBw)) {
+  if (first.word->kind != ActionKind::kForward || second.word->kind != ActionKind::kBackward) {
     return tl::make_unexpected(
         no_action(text, "a pair is one forward and one whole backward, in this order"));
   }
-  return CsvCell{Kind::kOverlapped, first.stage, first.micro_batch, second.stage,
-                 second.micro_batch, {}};
+  return CsvCell{overlapped(first.action.stage, first.action.micro_batch, second.action.stage,
+                            second.action.micro_batch)};
 }
 
 // `text` is not empty and has no space at its ends. The error has a message only.
 Result<CsvCell> parse_csv_cell(std::string_view text) {
   return text.front() == '(' ? parse_pair(text) : parse_simple(text);
 }
-
-using Kind = CsvCell::Kind;
 
 // `separator`-separated parts; a last line without an end counts.
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -192,56 +185,35 @@ class Reader {
       auto cell = parse_csv_cell(part);
       if (!cell) {
         add(row, column, std::move(cell.error().message));
-      } else if (cell->kind == Kind::kIgnored) {
-        ++result_.ignored[std::string(cell->word)];
+      } else if (cell->word != nullptr && !cell->word->kind) {
+        ++result_.ignored[std::string(cell->word->name)];
       } else {
-        note(cell->kind);
+        if (cell->word != nullptr) words_.insert(cell->word->name);
         cells_[row].push_back(*cell);
         ++actions_;
       }
     }
   }
 
-  void note(Kind kind) {
-    whole_ = whole_ || kind == Kind::kBw;
-    input_ = input_ || kind == Kind::kI;
-    weight_ = weight_ || kind == Kind::kW;
-    plain_ = plain_ || kind == Kind::kB;
-  }
-
   void build() {
-    const bool old = whole_ || (weight_ && plain_ && !input_);
+    const bool old = words_.contains("BW") ||
+                     (words_.contains("W") && words_.contains("B") && !words_.contains("I"));
     result_.spelling = old ? CsvSpelling::kOld : CsvSpelling::kCurrent;
     Schedule& schedule = result_.schedule;
     schedule.name = file_;
     schedule.ranks = static_cast<std::uint32_t>(cells_.size());
     schedule.actions.resize(cells_.size());
     for (std::size_t row = 0; row < cells_.size(); ++row) {
-      for (const CsvCell& cell : cells_[row]) {
-        schedule.actions[row].push_back(action_of(cell));
-        const std::uint32_t other =
-            cell.kind == Kind::kOverlapped ? cell.other_stage : cell.stage;
-        schedule.stages = std::max({schedule.stages, cell.stage + 1, other + 1});
+      for (auto& [action, word] : cells_[row]) {
+        if (old && word != nullptr && word->name == "B") action.kind = ActionKind::kInputGrad;
+        schedule.actions[row].push_back(action);
+        schedule.stages =
+            std::max({schedule.stages, action.stage + 1, action.backward_stage() + 1});
         schedule.micro_batches = std::max(
-            {schedule.micro_batches, cell.micro_batch + 1, cell.other_micro_batch + 1});
+            {schedule.micro_batches, action.micro_batch + 1, action.other_micro_batch + 1});
       }
     }
     place_stages();
-  }
-
-  [[nodiscard]] Action action_of(const CsvCell& cell) const {
-    switch (cell.kind) {
-      case Kind::kF: return forward(cell.stage, cell.micro_batch);
-      case Kind::kW: return weight_grad(cell.stage, cell.micro_batch);
-      case Kind::kI: return input_grad(cell.stage, cell.micro_batch);
-      case Kind::kB:
-        return result_.spelling == CsvSpelling::kOld ? input_grad(cell.stage, cell.micro_batch)
-                                                     : backward(cell.stage, cell.micro_batch);
-      case Kind::kOverlapped:
-        return overlapped(cell.stage, cell.micro_batch, cell.other_stage,
-                          cell.other_micro_batch);
-      default: return backward(cell.stage, cell.micro_batch);
-    }
   }
 
   void place_stages() {
@@ -268,7 +240,7 @@ class Reader {
   CsvSchedule result_;
   std::vector<std::vector<CsvCell>> cells_;  // by row
   std::uint64_t actions_ = 0;
-  bool whole_ = false, input_ = false, weight_ = false, plain_ = false;
+  std::set<std::string_view> words_;  // of actions outside of pairs
   Errors faults_;
 };
 
@@ -278,31 +250,12 @@ CheckedResult<CsvSchedule> parse_csv(std::string_view text, const std::string& f
   return Reader(file).read(text);
 }
 
-namespace {
-
-// Commas before the cells: a row starts without one.
-class Row {
- public:
-  void add(const std::string& cell) {
-    if (started_) text_ += ',';
-    started_ = true;
-    text_ += cell;
-  }
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-  bool started_ = false;
-};
-
-}  // namespace
-
 std::string write_csv(const Schedule& schedule) {
   std::string text;
   for (const auto& list : schedule.actions) {
-    Row row;
-    for (const Action& action : list) row.add(action_text(action));
-    text += row.text() + "\n";
+    std::vector<std::string> row;
+    for (const Action& action : list) row.push_back(action_text(action));
+    text += fmt::format("{}\n", fmt::join(row, ","));
   }
   return text;
 }
@@ -314,15 +267,12 @@ std::string write_csv_steps(const Schedule& schedule, const StageGraph& graph) {
   const Execution execution = execute(schedule, graph, steps);
   std::string text;
   for (std::uint32_t rank = 0; rank < schedule.ranks; ++rank) {
-    Row row;
-    std::int64_t next = 0;
+    std::vector<std::string> row;
     for (std::size_t i = 0; i < schedule.actions[rank].size(); ++i) {
-      const Action& action = schedule.actions[rank][i];
-      for (; next < execution.spans[rank][i].start; ++next) row.add("");
-      row.add(action_text(action));
-      ++next;
+      row.resize(static_cast<std::size_t>(execution.spans[rank][i].start));
+      row.push_back(action_text(schedule.actions[rank][i]));
     }
-    text += row.text() + "\n";
+    text += fmt::format("{}\n", fmt::join(row, ","));
   }
   return text;
 }

@@ -9,57 +9,36 @@
 namespace bubblesim::pipeline {
 namespace {
 
-class Executor {
- public:
-  Executor(const Schedule& schedule, const StageGraph& graph, const UnitTimes& times)
-      : schedule_(schedule),
-        graph_(graph),
-        times_(times),
-        cells_(graph),
-        ends_{std::vector<std::int64_t>(cells_.size()), std::vector<std::int64_t>(cells_.size())},
-        free_(schedule.ranks) {}
-
-  void run(Execution& result) {
-    const Walk path = walk(schedule_, graph_);
-    BUBBLESIM_CHECK(path.stuck.empty(), "a schedule was executed that has not passed check()");
-    result.spans.resize(schedule_.ranks);
-    result.busy.resize(schedule_.ranks);
-    for (std::uint32_t rank = 0; rank < schedule_.ranks; ++rank) {
-      result.spans[rank].resize(schedule_.actions[rank].size());
-    }
-    for (const WalkStep& step : path.order) {
-      const Action& action = schedule_.actions[step.rank][step.position];
-      const Span span = place(step.rank, action);
-      result.spans[step.rank][step.position] = span;
-      result.busy[step.rank] += span.end - span.start;
-    }
+void place_actions(const Schedule& schedule, const StageGraph& graph, const UnitTimes& times,
+                   Execution& result) {
+  const Walk path = walk(schedule, graph);
+  BUBBLESIM_CHECK(path.stuck.empty(), "a schedule was executed that has not passed check()");
+  result.spans.resize(schedule.ranks);
+  result.busy.resize(schedule.ranks);
+  for (std::uint32_t rank = 0; rank < schedule.ranks; ++rank) {
+    result.spans[rank].resize(schedule.actions[rank].size());
   }
-
- private:
-  Span place(std::uint32_t rank, const Action& action) {
-    std::int64_t start = free_[rank];
-    for_each_input(action, graph_, [&](const ProductRef& ref) {
-      const std::int64_t end = ends_[static_cast<std::size_t>(ref.product)]
-                                    [cells_.index(ref.stage, ref.micro_batch)];
-      const bool moves = schedule_.rank_of_stage[ref.stage] != rank;
-      start = std::max(start, end + (moves ? times_.p2p : 0));
+  const CellIndex cells(graph);
+  std::array<std::vector<std::int64_t>, 2> ends;  // by product, then cell
+  for (auto& product : ends) product.resize(cells.size());
+  for (const auto& [rank, position] : path.order) {
+    const Action& action = schedule.actions[rank][position];
+    std::int64_t start = position == 0 ? 0 : result.spans[rank][position - 1].end;
+    for_each_input(action, graph, [&, rank = rank](const ProductRef& ref) {
+      const std::int64_t end = ends[static_cast<std::size_t>(ref.product)]
+                                   [cells.index(ref.stage, ref.micro_batch)];
+      const bool moves = schedule.rank_of_stage[ref.stage] != rank;
+      start = std::max(start, end + (moves ? times.p2p : 0));
     });
-    const std::int64_t end = start + times_.duration(action);
-    free_[rank] = end;
-    if (action.has_forward()) ends_[0][cells_.index(action.stage, action.micro_batch)] = end;
+    const std::int64_t end = start + times.duration(action);
+    if (action.has_forward()) ends[0][cells.index(action.stage, action.micro_batch)] = end;
     if (action.has_input_grad()) {
-      ends_[1][cells_.index(action.backward_stage(), action.backward_micro_batch())] = end;
+      ends[1][cells.index(action.backward_stage(), action.backward_micro_batch())] = end;
     }
-    return {start, end};
+    result.spans[rank][position] = {start, end};
+    result.busy[rank] += end - start;
   }
-
-  const Schedule& schedule_;
-  const StageGraph& graph_;
-  const UnitTimes& times_;
-  CellIndex cells_;
-  std::array<std::vector<std::int64_t>, 2> ends_;  // by product, then cell
-  std::vector<std::int64_t> free_;                 // by rank
-};
+}
 
 void measure_spans(Execution& result) {
   for (const auto& spans : result.spans) {
@@ -156,7 +135,7 @@ double Execution::contiguous_fraction() const {
 Execution execute(const Schedule& schedule, const StageGraph& graph, const UnitTimes& times,
                   const ActivationUnits& units) {
   Execution result;
-  Executor(schedule, graph, times).run(result);
+  place_actions(schedule, graph, times, result);
   measure_spans(result);
   for (std::uint32_t rank = 0; rank < schedule.ranks; ++rank) {
     list_bubbles(schedule.actions[rank], rank, result);
