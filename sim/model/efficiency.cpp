@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "sim/base/input_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -35,11 +37,11 @@ void check_source(ObjectReader& constant) {
 }
 
 void read_field(ObjectReader& root, const EfficiencyField& field, Efficiency& out) {
-  const std::size_t slash = field.path.find('/');
-  ObjectReader section =
-      slash == std::string_view::npos ? root : root.child(field.path.substr(0, slash));
+  const std::string_view path = field.path;
+  const std::size_t slash = path.find('/');
+  ObjectReader section = slash == std::string_view::npos ? root : root.child(path.substr(0, slash));
   ObjectReader reader =
-      section.child(slash == std::string_view::npos ? field.path : field.path.substr(slash + 1));
+      section.child(slash == std::string_view::npos ? path : path.substr(slash + 1));
   if (!reader.present()) return;
   reader.expect("unit", field.unit);
   field.value(out) = reader.number("value", {field.low, field.high});
@@ -85,96 +87,88 @@ CheckedResult<Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
 
 namespace {
 
-using E = Efficiency;
-
-template <Precision P>
-double& peak(E& e) {
-  return e.peak_flops[index_of(P)];
-}
-template <KernelKind K>
-double& fixed(E& e) {
-  return e.streams[index_of(K)].fixed_s;
-}
-template <KernelKind K>
-double& share(E& e) {
-  return e.streams[index_of(K)].dram_share;
-}
-template <GemmEfficiency E::*G, double GemmEfficiency::*F>
-double& gemm(E& e) {
-  return (e.*G).*F;
-}
-template <double AttentionEfficiency::*F>
-double& attention(E& e) {
-  return e.attention.*F;
-}
-template <double E::*F>
-double& own(E& e) {
-  return e.*F;
-}
-
-using G = GemmEfficiency;
-using A = AttentionEfficiency;
-using K = KernelKind;
-using P = Precision;
-
 constexpr double kMaxPeak = 1e17;
 // Tensor cores never sustain their peak; a fit to short kernels alone would let them, and long
 // ones come out too fast.
 constexpr double kMostMathShare = 0.95;
 constexpr double kMostDramShare = 0.95;  // nor does DRAM, which refreshes and turns around
 
-#define BUBBLESIM_GEMM_FIELDS(section, member)                                              \
-  EfficiencyField{section "/math_share", "share", 0.01, kMostMathShare,                     \
-                  gemm<member, &G::math_share>},                                            \
-  EfficiencyField{section "/fp32_math_share", "share", 0.01, 1.2,                           \
-                  gemm<member, &G::fp32_math_share>},                                       \
-  EfficiencyField{section "/tile_half_size", "elements", 0, 256,                            \
-                  gemm<member, &G::tile_half_size>},                                        \
-  EfficiencyField{section "/wave_overhead", "s", 0, 1e-3, gemm<member, &G::wave_overhead_s>}, \
-  EfficiencyField{section "/fixed", "s", 0, 1e-3, gemm<member, &G::fixed_s>},               \
-  EfficiencyField{section "/dram_share", "share", 0.01, kMostDramShare,                     \
-                  gemm<member, &G::dram_share>},                                            \
-  EfficiencyField{section "/sm_reach", "share", 0.01, 1, gemm<member, &G::sm_reach>},       \
-  EfficiencyField{section "/split_dram_share", "share", 0.1, 10,                            \
-                  gemm<member, &G::split_dram_share>},                                      \
-  EfficiencyField{section "/roof_exponent", "exponent", 1, 20,                              \
-                  gemm<member, &G::roof_exponent>},                                         \
-  EfficiencyField{section "/idle_speedup", "share", 0, 1, gemm<member, &G::idle_speedup>},  \
-  EfficiencyField{section "/hot_slowdown", "share", 0, 1, gemm<member, &G::hot_slowdown>},  \
-  EfficiencyField{section "/hot_after", "s", 1e-6, 10, gemm<member, &G::hot_after_s>}
-
-#define BUBBLESIM_STREAM_FIELDS(section, kind)                            \
-  EfficiencyField{section "/fixed", "s", 0, 1e-3, fixed<kind>},           \
-  EfficiencyField{section "/dram_share", "share", 0.01, 0.95, share<kind>}
-
-constexpr std::array kFields = {
-    EfficiencyField{"boost_clock", "Hz", 1e8, 1e10, own<&E::boost_clock_hz>},
-    EfficiencyField{"peak_flops/fp32", "FLOP/s", 1e9, kMaxPeak, peak<P::kFp32>},
-    EfficiencyField{"peak_flops/tf32", "FLOP/s", 0, kMaxPeak, peak<P::kTf32>},
-    EfficiencyField{"peak_flops/fp16", "FLOP/s", 0, kMaxPeak, peak<P::kFp16>},
-    EfficiencyField{"peak_flops/bf16", "FLOP/s", 0, kMaxPeak, peak<P::kBf16>},
-    EfficiencyField{"peak_flops/fp8", "FLOP/s", 0, kMaxPeak, peak<P::kFp8>},
-    EfficiencyField{"l2/resident", "bytes", 0, 1e10, own<&E::l2_resident_bytes>},
-    EfficiencyField{"l2/speedup", "ratio", 1, 20, own<&E::l2_speedup>},
-    BUBBLESIM_GEMM_FIELDS("gemm", &E::gemm),
-    BUBBLESIM_GEMM_FIELDS("convolution", &E::convolution),
-    EfficiencyField{"attention/math_share", "share", 0.01, 1.2, attention<&A::math_share>},
-    EfficiencyField{"attention/head_half_size", "elements", 0, 256,
-                    attention<&A::head_half_size>},
-    EfficiencyField{"attention/key_overhead", "keys", 0, 4096, attention<&A::key_overhead>},
-    EfficiencyField{"attention/fixed", "s", 0, 1e-3, attention<&A::fixed_s>},
-    BUBBLESIM_STREAM_FIELDS("elementwise", K::kElementwise),
-    BUBBLESIM_STREAM_FIELDS("normalisation", K::kNormalisation),
-    BUBBLESIM_STREAM_FIELDS("softmax", K::kSoftmax),
-    BUBBLESIM_STREAM_FIELDS("embedding", K::kEmbedding),
-    BUBBLESIM_STREAM_FIELDS("optimizer", K::kOptimizer),
+/// A number of a section, by its path below it.
+template <class Section>
+struct SectionField {
+  const char* path;
+  std::string_view unit;
+  double low;
+  double high;
+  double Section::*value;
 };
 
-#undef BUBBLESIM_GEMM_FIELDS
-#undef BUBBLESIM_STREAM_FIELDS
+using Gemm = GemmEfficiency;
+constexpr std::array<SectionField<Gemm>, 12> kGemmFields{{
+    {"/math_share", "share", 0.01, kMostMathShare, &Gemm::math_share},
+    {"/fp32_math_share", "share", 0.01, 1.2, &Gemm::fp32_math_share},
+    {"/tile_half_size", "elements", 0, 256, &Gemm::tile_half_size},
+    {"/wave_overhead", "s", 0, 1e-3, &Gemm::wave_overhead_s},
+    {"/fixed", "s", 0, 1e-3, &Gemm::fixed_s},
+    {"/dram_share", "share", 0.01, kMostDramShare, &Gemm::dram_share},
+    {"/sm_reach", "share", 0.01, 1, &Gemm::sm_reach},
+    {"/split_dram_share", "share", 0.1, 10, &Gemm::split_dram_share},
+    {"/roof_exponent", "exponent", 1, 20, &Gemm::roof_exponent},
+    {"/idle_speedup", "share", 0, 1, &Gemm::idle_speedup},
+    {"/hot_slowdown", "share", 0, 1, &Gemm::hot_slowdown},
+    {"/hot_after", "s", 1e-6, 10, &Gemm::hot_after_s}}};
+
+using Attention = AttentionEfficiency;
+constexpr std::array<SectionField<Attention>, 4> kAttentionFields{{
+    {"/math_share", "share", 0.01, 1.2, &Attention::math_share},
+    {"/head_half_size", "elements", 0, 256, &Attention::head_half_size},
+    {"/key_overhead", "keys", 0, 4096, &Attention::key_overhead},
+    {"/fixed", "s", 0, 1e-3, &Attention::fixed_s}}};
+
+constexpr std::array<SectionField<StreamEfficiency>, 2> kStreamFields{{
+    {"/fixed", "s", 0, 1e-3, &StreamEfficiency::fixed_s},
+    {"/dram_share", "share", 0.01, 0.95, &StreamEfficiency::dram_share}}};
+
+std::vector<EfficiencyField> all_fields() {
+  std::vector<EfficiencyField> out;
+  const auto add = [&](const std::string& section, const auto& fields, const auto& section_of) {
+    for (const auto& [path, unit, low, high, value] : fields) {
+      out.push_back({section + path, unit, low, high,
+                     [section_of, value](Efficiency& e) -> double& {
+                       return std::invoke(section_of, e).*value;
+                     }});
+    }
+  };
+  out.push_back({"boost_clock", "Hz", 1e8, 1e10, &Efficiency::boost_clock_hz});
+  for (const auto& [name, precision] : kPrecisionNames) {
+    out.push_back({"peak_flops/" + std::string(name), "FLOP/s",
+                   precision == Precision::kFp32 ? 1e9 : 0, kMaxPeak,
+                   [precision](Efficiency& e) -> double& {
+                     return e.peak_flops[index_of(precision)];
+                   }});
+  }
+  out.push_back({"l2/resident", "bytes", 0, 1e10, &Efficiency::l2_resident_bytes});
+  out.push_back({"l2/speedup", "ratio", 1, 20, &Efficiency::l2_speedup});
+  add("gemm", kGemmFields, &Efficiency::gemm);
+  add("convolution", kGemmFields, &Efficiency::convolution);
+  add("attention", kAttentionFields, &Efficiency::attention);
+  for (const auto& [name, kind] : {std::pair{"elementwise", KernelKind::kElementwise},
+                                   {"normalisation", KernelKind::kNormalisation},
+                                   {"softmax", KernelKind::kSoftmax},
+                                   {"embedding", KernelKind::kEmbedding},
+                                   {"optimizer", KernelKind::kOptimizer}}) {
+    add(name, kStreamFields, [kind = kind](Efficiency& e) -> StreamEfficiency& {
+      return e.streams[index_of(kind)];
+    });
+  }
+  return out;
+}
 
 }  // namespace
 
-std::span<const EfficiencyField> efficiency_fields() { return kFields; }
+std::span<const EfficiencyField> efficiency_fields() {
+  static const std::vector<EfficiencyField> fields = all_fields();
+  return fields;
+}
 
 }  // namespace bubblesim::model

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -108,11 +109,11 @@ struct Efficiency {
 
 /// A number of an Efficiency, by its path in the file.
 struct EfficiencyField {
-  std::string_view path;  ///< "gemm/math_share"
+  std::string path;       ///< "gemm/math_share"
   std::string_view unit;
   double low;             ///< least value that a file or a fit may give
   double high;
-  double& (*value)(Efficiency&);
+  std::function<double&(Efficiency&)> value;
 };
 
 /// All fields, in the order of a file.

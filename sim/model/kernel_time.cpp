@@ -136,11 +136,9 @@ KernelTime time_singles_beside_prompts(const KernelWork& work, const hardware::G
   const double compute = std::ceil(blocks / sms) * block_flops / flops_of_sm +
                          blocks * (rows - 1) / sms * kEmptyBlock;
   const double memory = attention_memory_s(work, gpu, efficiency);
-  KernelTime out;
-  out.duration = to_duration(std::max(compute, memory));
-  out.memory_bound = memory > compute;
-  out.launch = {{count(rows), 1, count(blocks)}, {128, 1, 1}, 255, attention_tile(work, gpu)};
-  return out;
+  return {.duration = to_duration(std::max(compute, memory)),
+          .launch = {{count(rows), 1, count(blocks)}, {128, 1, 1}, 255, attention_tile(work, gpu)},
+          .memory_bound = memory > compute};
 }
 
 // As PyTorch launches them: elementwise kernels 128 threads of 4 elements; rows of reductions
@@ -284,11 +282,6 @@ double roofline_ratio(BoundBy bound, Precision precision, const TimedDevice& fro
       break;
   }
   return std::sqrt(compute * memory);
-}
-
-double roofline_ratio(const KernelWork& work, const TimedDevice& from, const TimedDevice& to) {
-  return to_seconds(time_kernel(work, to.gpu, to.efficiency).duration) /
-         to_seconds(time_kernel(work, from.gpu, from.efficiency).duration);
 }
 
 }  // namespace bubblesim::model

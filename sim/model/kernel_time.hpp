@@ -97,8 +97,4 @@ struct TimedDevice {
 [[nodiscard]] double roofline_ratio(BoundBy bound, Precision precision, const TimedDevice& from,
                                     const TimedDevice& to);
 
-/// The ratio of durations for a kernel with known work: both durations from time_kernel.
-[[nodiscard]] double roofline_ratio(const KernelWork& work, const TimedDevice& from,
-                                    const TimedDevice& to);
-
 }  // namespace bubblesim::model

@@ -144,7 +144,7 @@ class KernelTimes {
     std::map<std::string, std::tuple<std::string, double, double, double, double>> out;
     model::Efficiency defaults, start = start_;
     for (const model::EfficiencyField& field : model::efficiency_fields()) {
-      out[std::string(field.path)] = {std::string(field.unit), field.low, field.high,
+      out[field.path] = {std::string(field.unit), field.low, field.high,
                                       field.value(defaults), field.value(start)};
     }
     return out;
@@ -157,7 +157,7 @@ class KernelTimes {
                                             const std::map<std::string, double>& values) const {
     model::Efficiency efficiency = start_;
     for (const model::EfficiencyField& field : model::efficiency_fields()) {
-      const auto value = values.find(std::string(field.path));
+      const auto value = values.find(field.path);
       if (value != values.end()) field.value(efficiency) = value->second;
     }
     std::vector<double> out;
