@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,7 +10,6 @@
 
 #include "sim/workload/arrivals/arrival_file.hpp"
 #include "sim/workload/arrivals/decimal.hpp"
-#include "sim/workload/arrivals/line_fields.hpp"
 
 namespace bubblesim::workload {
 
@@ -19,6 +19,22 @@ enum class LineEnd : std::uint8_t { kPresent, kMissing };
 /// "2023-11-16 18:15:46.6805900", also with "T", "Z" or an offset ("+00:00"): nanoseconds since
 /// 1970 in UTC. Years 1970 to 2069.
 [[nodiscard]] ParsedDecimal<Duration> parse_date_time(std::string_view text);
+
+/// The names of a format's fields; empty: the format lacks the field.
+struct FieldNames {
+  std::string_view time;
+  std::string_view prompt;
+  std::string_view output;
+  std::string_view hashes;  ///< a list of whole numbers
+};
+
+/// The texts of a line's numbers; empty: the line has no such number.
+struct LineFields {
+  std::string time;
+  std::string prompt;
+  std::string output;
+  std::vector<std::uint64_t> hashes;
+};
 
 /// Reads lines one by one.
 class ArrivalLines {
