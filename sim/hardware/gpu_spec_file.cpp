@@ -141,18 +141,16 @@ SmSpec read_sm(ObjectReader& root) {
 
 ContentionSpec read_contention(ObjectReader& root) {
   ObjectReader reader = root.child("contention");
-  ContentionSpec out;
-  out.compute_kernel_dram_share = share(reader, "compute_kernel_dram_share");
-  out.memory_kernel_dram_share = share(reader, "memory_kernel_dram_share");
-  out.unknown_kernel_dram_share = share(reader, "unknown_kernel_dram_share");
-  out.compute_kernel_issue_share = share(reader, "compute_kernel_issue_share");
-  out.memory_kernel_issue_share = share(reader, "memory_kernel_issue_share");
-  out.unknown_kernel_issue_share = share(reader, "unknown_kernel_issue_share");
-  out.compute_kernel_memory_boundness = share(reader, "compute_kernel_memory_boundness");
-  out.memory_kernel_memory_boundness = share(reader, "memory_kernel_memory_boundness");
-  out.unknown_kernel_memory_boundness = share(reader, "unknown_kernel_memory_boundness");
-  out.l2_slowdown = number(reader, "l2_slowdown", "slowdown per share", {0.0, 10.0});
-  return out;
+  return {.compute_kernel_dram_share = share(reader, "compute_kernel_dram_share"),
+          .memory_kernel_dram_share = share(reader, "memory_kernel_dram_share"),
+          .unknown_kernel_dram_share = share(reader, "unknown_kernel_dram_share"),
+          .compute_kernel_issue_share = share(reader, "compute_kernel_issue_share"),
+          .memory_kernel_issue_share = share(reader, "memory_kernel_issue_share"),
+          .unknown_kernel_issue_share = share(reader, "unknown_kernel_issue_share"),
+          .compute_kernel_memory_boundness = share(reader, "compute_kernel_memory_boundness"),
+          .memory_kernel_memory_boundness = share(reader, "memory_kernel_memory_boundness"),
+          .unknown_kernel_memory_boundness = share(reader, "unknown_kernel_memory_boundness"),
+          .l2_slowdown = number(reader, "l2_slowdown", "slowdown per share", {0.0, 10.0})};
 }
 
 constexpr std::array<Choice<ClientOrder>, 2> kOrders{

@@ -171,15 +171,13 @@ class Chain {
   }
   [[nodiscard]] KernelWork implicit(std::string name, GemmShape gemm, double flops,
                                     double bytes) const {
-    KernelWork work;
-    work.name = std::move(name);
-    work.kind = KernelKind::kConvolution;
-    work.precision = shape_.precision;
-    work.flops = flops;
-    work.bytes = bytes;
-    work.gemm = gemm;
-    work.elements = static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
-    return work;
+    return {.name = std::move(name),
+            .kind = KernelKind::kConvolution,
+            .precision = shape_.precision,
+            .flops = flops,
+            .bytes = bytes,
+            .gemm = gemm,
+            .elements = static_cast<double>(gemm.m) * static_cast<double>(gemm.n)};
   }
   void keep(double bytes) {
     if (training_) out_.keep(bytes);

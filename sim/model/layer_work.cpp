@@ -73,15 +73,13 @@ KernelWork gemm_kernel(std::string name, GemmShape shape, Precision precision,
   const auto n = static_cast<double>(shape.n);
   const auto k = static_cast<double>(shape.k);
   const auto batch = static_cast<double>(shape.batch);
-  KernelWork work;
-  work.name = std::move(name);
-  work.kind = KernelKind::kGemm;
-  work.precision = precision;
-  work.flops = 2.0 * m * n * k * batch;
-  work.bytes = batch * (bytes_of(precision) * (m * k + k * n) + output_bytes * m * n);
-  work.gemm = shape;
-  work.elements = m * n * batch;
-  return work;
+  return {.name = std::move(name),
+          .kind = KernelKind::kGemm,
+          .precision = precision,
+          .flops = 2.0 * m * n * k * batch,
+          .bytes = batch * (bytes_of(precision) * (m * k + k * n) + output_bytes * m * n),
+          .gemm = shape,
+          .elements = m * n * batch};
 }
 
 KernelWork weight_kernel(std::string name, GemmShape shape, Precision precision,
@@ -104,12 +102,7 @@ KernelWork stream_kernel(std::string name, KernelKind kind, double elements, dou
 }
 
 Communication exchange(std::string name, ParallelAxis axis, Exchange kind, double bytes) {
-  Communication out;
-  out.name = std::move(name);
-  out.axis = axis;
-  out.exchange = kind;
-  out.bytes = bytes;
-  return out;
+  return {.name = std::move(name), .axis = axis, .exchange = kind, .bytes = bytes};
 }
 
 }  // namespace bubblesim::model

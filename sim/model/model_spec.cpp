@@ -287,11 +287,9 @@ GraphSpec read_graph(ObjectReader& at) {
 std::optional<PublishedCount> read_published(ObjectReader& root) {
   ObjectReader at = root.child("published_parameters", Presence::kOptional);
   if (!at.present()) return std::nullopt;
-  PublishedCount out;
-  out.value = at.number("value", {1.0, 1e15});
-  out.last_digit = at.number("last_digit", {1.0, 1e15}, 1.0);
-  out.source = at.text("source");
-  return out;
+  return PublishedCount{.value = at.number("value", {1.0, 1e15}),
+                        .last_digit = at.number("last_digit", {1.0, 1e15}, 1.0),
+                        .source = at.text("source")};
 }
 
 }  // namespace

@@ -115,11 +115,7 @@ std::vector<std::uint32_t> Group::members() const {
 }
 
 Group strided_group(std::uint32_t first, std::uint32_t count, std::uint32_t stride) {
-  Group group;
-  group.first = first;
-  group.inner = count;
-  group.inner_stride = stride;
-  return group;
+  return {.first = first, .inner = count, .inner_stride = stride};
 }
 
 namespace {

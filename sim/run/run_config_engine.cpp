@@ -226,11 +226,9 @@ workload::Sessions read_sessions(ObjectReader& requests, const SchedulerSpec& sc
                                            scheduler.prefix_hit_rate));
   }
   ObjectReader reader = requests.child("sessions");
-  workload::Sessions sessions;
-  sessions.users = reader.integer<std::uint32_t>("users", {1, kMostUsers});
-  sessions.turns = reader.integer<std::uint32_t>("turns", {1, kMostTurns});
-  sessions.window = scheduler.max_model_len;
-  return sessions;
+  return {.users = reader.integer<std::uint32_t>("users", {1, kMostUsers}),
+          .turns = reader.integer<std::uint32_t>("turns", {1, kMostTurns}),
+          .window = scheduler.max_model_len};
 }
 
 synth::RequestNames read_requests(const ReadContext& context, ObjectReader reader,

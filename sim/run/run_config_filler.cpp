@@ -36,10 +36,8 @@ FillerProgram read_program(const ReadContext& context, ObjectReader program) {
   if (program.has("model")) return read_model_program(context, program);
   if (program.has("train")) return TrainProgram{read_synth(context, program.child("train"))};
   if (!program.has("kernel_table")) return TraceProgram{};
-  KernelTableProgram kernels;
-  kernels.path = read_path(context, program, "kernel_table");
-  kernels.launch_gap = program.duration("launch_gap", kSpan, Duration::zero());
-  return kernels;
+  return KernelTableProgram{.path = read_path(context, program, "kernel_table"),
+                            .launch_gap = program.duration("launch_gap", kSpan, Duration::zero())};
 }
 
 workload::ArrivalSpec read_arrivals(const ReadContext& context, ObjectReader arrivals) {
@@ -52,11 +50,9 @@ workload::ArrivalSpec read_arrivals(const ReadContext& context, ObjectReader arr
     }
     case Process::kFile: break;
   }
-  workload::FileArrivals file;
-  file.path = read_path(context, arrivals, "path");
-  file.format = arrivals.choice("format", kFormats);
-  file.speedup = arrivals.number("speedup", {1e-6, 1e6}, 1);
-  return file;
+  return workload::FileArrivals{.path = read_path(context, arrivals, "path"),
+                                .format = arrivals.choice("format", kFormats),
+                                .speedup = arrivals.number("speedup", {1e-6, 1e6}, 1)};
 }
 
 /// "all", or a list of different numbers.

@@ -86,16 +86,14 @@ model::Split split_of(const PlanSpec& plan) {
 
 model::TrainingShape shape_of(const JobRequest& request) {
   const PlanSpec& plan = request.plan;
-  model::TrainingShape shape;
-  shape.micro_batch = plan.micro_batch;
-  shape.sequence = plan.sequence.value_or(0);
-  shape.precision = plan.precision;
-  shape.recompute = plan.recompute;
-  shape.attention = plan.attention;
-  shape.logits = request.software.logits;
-  shape.fused_softmax = request.software.fused_softmax;
-  shape.gradients = plan.optimizer.gradients;
-  return shape;
+  return {.micro_batch = plan.micro_batch,
+          .sequence = plan.sequence.value_or(0),
+          .precision = plan.precision,
+          .recompute = plan.recompute,
+          .attention = plan.attention,
+          .gradients = plan.optimizer.gradients,
+          .logits = request.software.logits,
+          .fused_softmax = request.software.fused_softmax};
 }
 
 // DualPipe's and Chimera's second direction holds the same layers as the first.

@@ -113,10 +113,7 @@ PreparedKernel RankEmitter::prepare(const TimedKernel& timed) {
 }
 
 void RankEmitter::emit(const PreparedKernel& kernel, HostPass pass) {
-  OpDraft draft;
-  draft.name = kernel.name;
-  draft.profile = kernel.profile;
-  draft.duration = kernel.duration;
+  OpDraft draft{.name = kernel.name, .profile = kernel.profile, .duration = kernel.duration};
   last_compute_ = writer_.launch(draft, lane().waits, cost_of(pass));
   lane().waits.clear();
   std::swap(lane().waits, lane().overlapping);

@@ -165,9 +165,7 @@ double own_rollout_cache(const ParallelPlan& plan) {
 }
 
 MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline) {
-  MemoryNeed need;
-  need.fixed = static_memory(plan, pipeline);
-  need.working = working_bytes(plan, pipeline);
+  MemoryNeed need{.fixed = static_memory(plan, pipeline), .working = working_bytes(plan, pipeline)};
   HeldActivations held(plan);
   for (const pipeline::Action& action : plan.schedule.actions[pipeline]) {
     held.begin_action(action);

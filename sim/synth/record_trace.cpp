@@ -253,9 +253,7 @@ class RankWriter {
   void add_op(std::uint64_t pass, std::uint32_t index) {
     const Op& op = program_.ops[index];
     const RecordedSpan& span = recording_.op(pass, index);
-    traces::DeviceOp made;
-    made.start = recorded(span.start);
-    made.duration = span.end - span.start;
+    traces::DeviceOp made{.start = recorded(span.start), .duration = span.end - span.start};
     if (op.name.index() < trace_.names.size()) made.name = op.name;
     made.stream = StreamId{op.stream};
     made.kind = device_kind(op.kind);
@@ -393,13 +391,11 @@ traces::RankTrace make_rank_trace(const workload::JobProgram& job, const Program
 // ---- What a trace says of the GPU that a rank ran on, taken from a device's spec.
 
 traces::DeviceInfo device_info(const hardware::GpuSpec& spec) {
-  traces::DeviceInfo info;
-  info.name = spec.name;
-  info.sm_count = spec.sm_count;
-  info.compute_major = spec.compute_major;
-  info.compute_minor = spec.compute_minor;
-  info.memory_bytes = spec.memory.value;
-  return info;
+  return {.name = spec.name,
+          .sm_count = spec.sm_count,
+          .compute_major = spec.compute_major,
+          .compute_minor = spec.compute_minor,
+          .memory_bytes = spec.memory.value};
 }
 
 std::uint32_t world_size(const workload::JobProgram& job, const RecordSetup& setup) {

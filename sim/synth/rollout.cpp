@@ -98,10 +98,7 @@ class Generator {
   }
 
   std::uint32_t launch(const PreparedKernel& kernel) {
-    OpDraft draft;
-    draft.name = kernel.name;
-    draft.profile = kernel.profile;
-    draft.duration = kernel.duration;
+    OpDraft draft{.name = kernel.name, .profile = kernel.profile, .duration = kernel.duration};
     const SoftwareSpec& software = plan_.request.software;
     return writer_.launch(draft, {}, {software.forward_gap, software.launch_call});
   }

@@ -33,12 +33,10 @@ bool begins_with_norm(const model::LayerWork& layer) {
 }
 
 program::LaunchNeeds needs_of(const model::Launch& launch) {
-  program::LaunchNeeds needs;
-  needs.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-  needs.threads_per_block = launch.block[0] * launch.block[1] * launch.block[2];
-  needs.registers_per_thread = launch.registers_per_thread;
-  needs.shared_memory_per_block = launch.shared_memory_bytes;
-  return needs;
+  return {.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2],
+          .threads_per_block = launch.block[0] * launch.block[1] * launch.block[2],
+          .registers_per_thread = launch.registers_per_thread,
+          .shared_memory_per_block = launch.shared_memory_bytes};
 }
 
 // The share of DRAM bandwidth is what the kernel moves in its own time; the other shares are

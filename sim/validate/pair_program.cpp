@@ -207,17 +207,13 @@ class ProgramBuilder {
       kernel.profile.residency =
           program::residency_of(synth::needs_of(given->launch), machine_.gpu.sm);
     }
-    synth::OpDraft draft;
-    draft.name = writer_.name(kernel.name);
-    draft.duration = scale(kernel.duration, workload_.kernel_factor);
-    draft.profile = writer_.add_profile(kernel.profile, kernel.launch);
-    return draft;
+    return {.name = writer_.name(kernel.name),
+            .profile = writer_.add_profile(kernel.profile, kernel.launch),
+            .duration = scale(kernel.duration, workload_.kernel_factor)};
   }
 
   synth::OpDraft given(const KernelLine& line) {
-    synth::OpDraft draft;
-    draft.name = writer_.name(line.work.name);
-    draft.duration = *line.given->time;
+    synth::OpDraft draft{.name = writer_.name(line.work.name), .duration = *line.given->time};
     program::KernelProfile profile = program::profile_kernel(
         synth::needs_of(line.given->launch),
         line.given->memory_bound ? program::KernelClass::kMemory : program::KernelClass::kCompute,

@@ -81,15 +81,13 @@ KernelLine read_kernel(ObjectReader& object, const Defaults& defaults) {
 }
 
 ModelStep read_model_step(ObjectReader& object, const Defaults& defaults) {
-  ModelStep out;
-  out.model = object.text("model");
-  out.pass = object.choice("pass", kPasses, ModelPass::kTraining);
-  out.batch = object.integer<std::uint32_t>("batch", {0, kMostCount}, 1);
-  out.sequence = object.integer<std::uint64_t>("sequence", {0, 1ULL << 24U}, 0);
-  out.precision = object.choice("precision", model::kWidePrecisionNames, defaults.precision);
-  out.recompute = object.choice("recompute", kRecomputes, model::Recompute::kNone);
-  out.convolutions = object.choice("convolutions", kConvolutions, Convolutions::kBatched);
-  return out;
+  return {.model = object.text("model"),
+          .pass = object.choice("pass", kPasses, ModelPass::kTraining),
+          .batch = object.integer<std::uint32_t>("batch", {0, kMostCount}, 1),
+          .sequence = object.integer<std::uint64_t>("sequence", {0, 1ULL << 24U}, 0),
+          .precision = object.choice("precision", model::kWidePrecisionNames, defaults.precision),
+          .recompute = object.choice("recompute", kRecomputes, model::Recompute::kNone),
+          .convolutions = object.choice("convolutions", kConvolutions, Convolutions::kBatched)};
 }
 
 // Kernels that pass over parameters and states together.

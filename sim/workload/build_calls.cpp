@@ -90,9 +90,7 @@ void collect_calls(Draft& draft) {
     const std::span<const std::uint32_t> ops = launched.ops_of(i);
     if (ops.empty() && is_launch(recorded.kind)) draft.counters.add(kLaunchesWithoutOp);
     if (ops.empty() && !may_wait(trace, recorded)) continue;
-    DraftCall call;
-    call.start = draft.called(recorded.start);
-    call.end = draft.called(recorded.end());
+    DraftCall call{.start = draft.called(recorded.start), .end = draft.called(recorded.end())};
     if (draft.pass != nullptr) call.end = std::min(call.end, draft.end);
     call.thread = recorded.thread.value;
     call.recorded = i;
