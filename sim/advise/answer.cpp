@@ -77,11 +77,8 @@ class Answerer {
     const Space space(registry_, question_.system, searched_places(question_, base_, parts_));
     Trials trials(question_, registry_, shared_, parts_, trial_options());
     begin("searching");
-    auto found = search(
-        space, [&trials](const std::vector<Trial>& wanted) { return trials.run(wanted); },
-        search_options());
-    if (!found) return tl::make_unexpected(found.error());
-    advice_.found = *std::move(found);
+    const auto run = [&trials](const std::vector<Trial>& wanted) { return trials.run(wanted); };
+    BUBBLESIM_ASSIGN_OR_RETURN(advice_.found, search(space, run, search_options()));
     advice_.stopped = stopped();
     if (const Errors faults = broken_policies(); !faults.empty() && !advice_.stopped) {
       return tl::unexpected<Errors>(faults);

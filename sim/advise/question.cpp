@@ -222,9 +222,8 @@ CheckedResult<Question> read_document(const JsonDocument& document,
   BUBBLESIM_ASSIGN_OR_RETURN(Json base, sweep::load_base(parts, path));
   sweep::make_paths_absolute(base, std::filesystem::path(parts.file).parent_path().string());
   if (question.limits.p95 && !has_online(base)) {
-    return tl::unexpected<Errors>(Errors{
-        {path, "/p95", "no filler of the base is online, and latencies are of online fillers; "
-                       "expected no \"p95\", or a filler of mode \"online\""}});
+    return fail(path, "/p95", "no filler of the base is online, and latencies are of online "
+                              "fillers; expected no \"p95\", or a filler of mode \"online\"");
   }
   question.base = compact_text(base);
   question.base_file = parts.file;
@@ -234,10 +233,9 @@ CheckedResult<Question> read_document(const JsonDocument& document,
 CheckedResult<void> refuse_run_config(const std::string& path) {
   const auto text = read_text_file(path);
   if (!text || !is_run_config(*text)) return {};
-  return tl::unexpected<Errors>(Errors{
-      {path, "", "found a run config, not a question; expected a file with it as the base: "
-                 "{\"name\": \"advice\", \"base\": \"" +
-                     std::filesystem::path(path).filename().string() + "\"}"}});
+  return fail(path, "", "found a run config, not a question; expected a file with it as the base: "
+                        "{\"name\": \"advice\", \"base\": \"" +
+                            std::filesystem::path(path).filename().string() + "\"}");
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record, st
                                               const TimelineOptions& options) {
   const std::string place = "run " + record.run.key;
   if (record.status == store::RunStatus::kFailed) {
-    return tl::unexpected<Errors>(Errors{{place, {}, "it failed: there is no timeline of it"}});
+    return fail(place, {}, "it failed: there is no timeline of it");
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const run::RunConfig config,
                              run::parse_run_config(record.run.config, place, registry));

@@ -145,12 +145,11 @@ class Planner {
     const bool many = least_runs() > static_cast<double>(kMostRuns);
     if (!many) expand(0, {Json::parse(sweep_.base, nullptr, false), {}});
     if (many || full()) {
-      return tl::unexpected<Errors>(Errors{
-          {sweep_.file, "/axes",
-           "found " + (many ? count_text(least_runs()) : "more than a million") +
-               " runs; a sweep has at most a million, for a plan is held in memory; expected "
-               "fewer values or repetitions, a \"sample\" of the axes, or several sweeps, each "
-               "with an axis fixed by --set: one store may hold them all"}});
+      return fail(sweep_.file, "/axes",
+                  "found " + (many ? count_text(least_runs()) : "more than a million") +
+                      " runs; a sweep has at most a million, for a plan is held in memory; "
+                      "expected fewer values or repetitions, a \"sample\" of the axes, or several "
+                      "sweeps, each with an axis fixed by --set: one store may hold them all");
     }
     if (!faults_.empty()) return tl::unexpected<Errors>(faults_.texts(points_));
     if (Errors idle = idle_axes(); !idle.empty()) return tl::unexpected<Errors>(std::move(idle));

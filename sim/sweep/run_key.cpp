@@ -317,7 +317,7 @@ CheckedResult<run::BaselineKeys> baseline_keys_now(std::string_view config,
                                                    const std::string& folder,
                                                    const std::string& configs) {
   Json json = Json::parse(config, nullptr, false);
-  if (!json.is_object()) return tl::unexpected<Errors>(Errors{{{}, {}, "is no JSON object"}});
+  if (!json.is_object()) return fail("is no JSON object");
   make_paths_absolute(json, folder);
   FileHashes files;
   BUBBLESIM_ASSIGN_OR_RETURN(
