@@ -64,6 +64,9 @@ inline constexpr CounterSpec kGpusNumbered{"join_ranks_of_gpus_by_order", Severi
 inline constexpr CounterSpec kCallsGiven{"join_calls_given_by_thread", Severity::kNotice,
     "calls of a process with several GPUs that name none; given to the GPU whose work they waited "
     "for, else to the one that their thread used last"};
+inline constexpr CounterSpec kMemoryGiven{"join_memory_samples_given", Severity::kNotice,
+    "samples of the memory of a process with several GPUs, which name none here; given to the GPU "
+    "that ran most operations"};
 inline constexpr CounterSpec kWaitsBetween{"join_waits_between_gpus_dropped", Severity::kLoss,
     "waits of a stream for a stream of another GPU of its process: what one GPU does later moves "
     "nothing on the other"};

@@ -137,6 +137,7 @@ class Splitter {
     move_ops();
     move_edges();
     for (const HostStall& stall : process_.stalls) ranks_[part_of(stall)].stalls.push_back(stall);
+    process_.counters.add(join::kMemoryGiven, process_.memory.size());
     ranks_[parts_.main].memory = std::move(process_.memory);
     ranks_.front().counters = std::move(process_.counters);
     ranks_.front().counters.add(join::kCallsGiven, calls_.given());

@@ -158,7 +158,9 @@ std::vector<std::string> two_gpus() {
           sample::call("48", "3", "cudaDeviceSynchronize"),  // to 52: GPU 1 ends at 50.5
           sample::call("60", "4"), kernel_of(0, "70", "4"), kernel_of(0, "90", "4"),
           sample::call("98", "5", "cudaDeviceSynchronize"),  // to 102: GPU 0 ends at 100.5
-          sample::call("140", "6", "cudaMemcpyAsync"), copy};
+          sample::call("140", "6", "cudaMemcpyAsync"), copy,
+          R"({"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 150, "args": )"
+          R"({"Total Allocated": 7, "Total Reserved": 9, "Device Type": 1, "Device Id": 1}})"};
 }
 
 TEST_F(KinetoJob, a_process_with_two_gpus_is_a_rank_a_gpu) {
@@ -186,6 +188,8 @@ TEST_F(KinetoJob, a_process_with_two_gpus_is_a_rank_a_gpu) {
   EXPECT_EQ(job.ranks[1].host_calls[1].kind, HostCallKind::kDeviceSync);
   EXPECT_EQ(job.ranks[0].counters.count("join_ops_on_further_devices"), 1U);
   EXPECT_EQ(job.ranks[0].counters.count("join_calls_given_by_thread"), 2U);
+  EXPECT_EQ(job.ranks[0].memory.size(), 1U);
+  EXPECT_EQ(job.ranks[0].counters.count("join_memory_samples_given"), 1U);
 }
 
 TEST_F(KinetoJob, further_gpus_of_a_process_come_after_the_ranks_of_its_job) {
