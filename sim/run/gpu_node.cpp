@@ -1,10 +1,12 @@
 #include "sim/run/gpu_node.hpp"
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/base/check.hpp"
-#include "sim/run/lone_filler.hpp"
 #include "sim/synth/server_program.hpp"
 #include "sim/workload/engine_service.hpp"
 #include "sim/workload/service.hpp"
@@ -21,6 +23,122 @@ observe::SliceKind slice_kind(program::WorkKind kind) {
   }
   return observe::SliceKind::kKernel;
 }
+
+// Whether the thread's first operation of each stream is ready only when its gap after an operation
+// of an earlier pass is over: calls come no sooner than think times and costs allow.
+bool starts_afresh(const program::Program& program, const program::ThreadProgram& thread) {
+  std::vector<bool> used(program.stream_count);
+  Duration call{};
+  for (const program::Step& step : thread.steps) {
+    call += step.think.duration();
+    const bool launches = step.kind == program::StepKind::kLaunch ||
+                          step.kind == program::StepKind::kLaunchAndWait;
+    for (std::uint32_t i = 0; launches && i < step.count; ++i) {
+      const program::Op& op = program.ops[step.target + i];
+      if (used[op.stream]) continue;
+      used[op.stream] = true;
+      if (call + op.launch_lag.duration() < op.gap.duration()) return false;
+    }
+    call += step.cost.duration();
+  }
+  return true;
+}
+
+// Whether no pass of the program depends on earlier ones.
+bool passes_are_alike(const program::Program& program) {
+  return std::ranges::all_of(program.edges,
+                             [](const auto& edge) { return edge.passes_back == 0; }) &&
+         std::ranges::all_of(program.details,
+                             [](const program::StepDetail& detail) {
+                               return detail.passes_back == 0 && detail.after_passes_back == 0;
+                             }) &&
+         std::ranges::all_of(program.threads, [&program](const auto& thread) {
+           return starts_afresh(program, thread);
+         });
+}
+
+// Monitors a filler that has its GPU to itself. Its passes with the same factor on their times are
+// copies of the first one: that goes event by event, and a later one is a single event at its end,
+// after which meters, requests and SM time are those of its events (tests/laws/domains), while the
+// GPU's and the program's own counters, which nobody reads here, stand still. Passes within which
+// meters are read go event by event, too.
+class LoneFillerMonitor final : public FillerMonitor,
+                                public workload::PassTaker,
+                                public engine::EventHandler {
+ public:
+  /// Meters are read at the end of the instant in which the warm-up ends, and not again before
+  /// `next_read`. All references outlive this.
+  LoneFillerMonitor(GpuMeters& meters, FillerInstance& filler, const schedule::SharedGpu& gpu,
+                    const SimTime& next_read)
+      : FillerMonitor(meters, filler), gpu_(gpu), next_read_(next_read),
+        entity_(gpu.engine().add_entity(*this, engine::Phase::kHost)) {}
+
+  void on_op_started(workload::ProgramRun& watched, std::uint32_t op, SimTime now) override {
+    if (running_++ == 0) busy_since_ = now;
+    FillerMonitor::on_op_started(watched, op, now);
+  }
+
+  void on_op_finished(const workload::OpRecord& finished) override {
+    last_op_end_ = finished.end;
+    if (--running_ == 0) seen_.busy += finished.end - busy_since_;
+    FillerMonitor::on_op_finished(finished);
+  }
+
+  bool take_pass(SimTime now, double factor) override {
+    begin_ = now;
+    factor_ = factor;
+    const auto known = known_.find(factor);
+    if (known == known_.end()) {
+      seen_ = {};
+      gpu_.device().log_sm_ns(&seen_.sm_ns);
+      return false;
+    }
+    const SimTime read = now < meters_.warmup ? std::min(meters_.warmup, next_read_) : next_read_;
+    if (known->second.length > read - now) return false;
+    taken_ = &known->second;
+    gpu_.engine().schedule(entity_, now + taken_->length);
+    return true;
+  }
+
+  // Meters only sum: one operation stands for those of the pass.
+  void on_event(SimTime now) override {
+    const Pass& pass = *std::exchange(taken_, nullptr);
+    meters_.started(observe::Activity::kFillerWork, begin_);
+    meters_.ended(observe::Activity::kFillerWork, begin_ + pass.busy);
+    gpu_.device().add_sm_ns(run->client(), pass.sm_ns);
+    filler_->served_by().pass_finished(now);
+  }
+
+  // A pass that the device ends, not the host, ends in another phase than this entity's.
+  void on_pass_finished(workload::ProgramRun& watched, SimTime now) override {
+    gpu_.device().log_sm_ns(nullptr);
+    if (last_op_end_ < now) {
+      seen_.length = now - begin_;
+      known_.try_emplace(factor_, std::move(seen_));
+    }
+    FillerMonitor::on_pass_finished(watched, now);
+  }
+
+ private:
+  struct Pass {
+    Duration length{};
+    Duration busy{};            ///< at least one operation ran
+    std::vector<double> sm_ns;  ///< Gpu::log_sm_ns
+  };
+
+  const schedule::SharedGpu& gpu_;
+  const SimTime& next_read_;
+  engine::EntityId entity_;
+  std::map<double, Pass> known_;  ///< by factor
+  const Pass* taken_ = nullptr;   ///< the present pass
+  SimTime begin_{};               ///< of the present pass
+  double factor_ = 1;
+  // The present pass, event by event.
+  Pass seen_;
+  std::uint32_t running_ = 0;
+  SimTime busy_since_{};
+  SimTime last_op_end_{};
+};
 
 }  // namespace
 
