@@ -176,10 +176,8 @@ Result<void> measure(DeviceParts& parts, const DeviceJob& job, HostClock& clock,
   MeasuringStream measuring(context.driver());
   BUBBLESIM_ASSIGN_OR_RETURN(const StreamHandle stream, measuring.make());
   FitCache cache(options.fit_cache, context.facts());
-  const StandInNeeds needs{
-      context,          clock,        *parts.memory,   *parts.ring,        cache,
-      counters,         job.progress, options.warm_up, options.hang_limit, options.fit_budget,
-      options.whole_gpu};
+  const StandInNeeds needs{context, clock,    *parts.memory, *parts.ring,
+                           cache,   counters, job.progress,  options};
   BUBBLESIM_ASSIGN_OR_RETURN(auto stand_ins, make_stand_ins(needs, *job.plan));
   parts.launcher = std::make_unique<OperationLauncher>(context, *job.plan, *parts.memory,
                                                        *parts.ring, std::move(stand_ins));
@@ -204,8 +202,7 @@ Result<void> make_parts(DeviceParts& parts, const DeviceJob& job, HostClock& clo
   BUBBLESIM_ASSIGN_OR_RETURN(parts.memory, DeviceMemory::make(context, plan));
   BUBBLESIM_ASSIGN_OR_RETURN(parts.ring, RecordRing::make(driver, operations + 1));
   BUBBLESIM_RETURN_IF_ERROR(measure(parts, job, clock, options, counters));
-  const StreamWish wish{plan.program.stream_count, plan.priority, plan.sms};
-  BUBBLESIM_ASSIGN_OR_RETURN(parts.streams, StreamSet::make(context, wish, counters));
+  BUBBLESIM_ASSIGN_OR_RETURN(parts.streams, StreamSet::make(context, plan, counters));
   BUBBLESIM_ASSIGN_OR_RETURN(parts.graphs,
                              GraphSet::make(context, plan, *parts.memory, *parts.streams,
                                             *parts.launcher, counters));

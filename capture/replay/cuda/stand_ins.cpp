@@ -213,7 +213,7 @@ class StandIns {
     }
   }
   [[nodiscard]] Result<CachedFit> measured(const FitKey& key, StandIn& stand_in) {
-    if (!needs_.may_measure)
+    if (!needs_.options.whole_gpu)
       return fail(
           "this process has a part of the GPU only, on which nobody can measure how long a "
           "kernel lasts on all of it, and the file of fits does not have this kernel: run "
@@ -268,9 +268,9 @@ class StandIns {
       if (status != Status::kNotReady)
         BUBBLESIM_RETURN_IF_ERROR(checked(driver, status, "stream_query"));
       const HostTime now = needs_.clock.now();
-      if (now > begun + needs_.patience)
+      if (now > begun + needs_.options.hang_limit)
         return fail(fmt::format("a stand-in of {:.1f} loops had not ended after {} ms", loops,
-                                to_ns(needs_.patience) / 1'000'000));
+                                to_ns(needs_.options.hang_limit) / 1'000'000));
       if (now > begun + std::chrono::milliseconds(1))
         needs_.clock.sleep_until(now + std::chrono::microseconds(50));
     }
@@ -283,7 +283,7 @@ class StandIns {
     if (warm_) return {};
     double worked = 0;
     std::vector<double> durations;
-    const auto wanted = static_cast<double>(to_ns(needs_.warm_up));
+    const auto wanted = static_cast<double>(to_ns(needs_.options.warm_up));
     for (int i = 0; i < 100'000 && worked < wanted; ++i) {
       BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, run(stand_in, loops));
       worked += std::max(lasted, 1000.0);
@@ -305,7 +305,8 @@ class StandIns {
     if (warm_) return {};
     BUBBLESIM_ASSIGN_OR_RETURN(
         const ClockOffset offset,
-        measure_offset(needs_.context, needs_.clock, stream_, needs_.patience, kTickPings));
+        measure_offset(needs_.context, needs_.clock, stream_, needs_.options.hang_limit,
+                       kTickPings));
     tick_ns_ = static_cast<double>(std::max<std::int64_t>(offset.tick_ns, 1));
     return {};
   }
@@ -317,7 +318,8 @@ class StandIns {
         std::clamp(std::ceil(ticks * ticks * 4e4 / 6), double(kFewestRuns), double(kMostRuns)));
   }
   [[nodiscard]] bool hurries() const {
-    return needs_.budget > Duration{} && needs_.clock.now() > begun_ + needs_.budget;
+    const Duration budget = needs_.options.fit_budget;
+    return budget > Duration{} && needs_.clock.now() > begun_ + budget;
   }
   /// Now and then, to show that the process works.
   void say_progress() {

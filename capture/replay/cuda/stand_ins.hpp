@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capture/clock/host_clock.hpp"
+#include "capture/replay/cuda/cuda_device.hpp"
 #include "capture/replay/cuda/device_context.hpp"
 #include "capture/replay/cuda/record_ring.hpp"
 #include "capture/replay/cuda/residency.hpp"
@@ -41,12 +42,7 @@ struct StandInNeeds {
   FitCache& cache;
   CounterSet& counters;
   std::function<void(const std::string&)> progress;
-  Duration warm_up{};       ///< device time that the first stand-in runs before it is measured
-  Duration patience{};      ///< for one measured execution
-  Duration budget{};        ///< time for measuring; later stand-ins are measured once, less
-                            ///< precisely
-  bool may_measure = true;  ///< false: the process has a part of the GPU, so all fits come from
-                            ///< the cache
+  const CudaOptions& options;
 };
 
 /// On the whole GPU, which should be idle: the primary context is made current. Equal forms of

@@ -36,7 +36,7 @@ int cuda_priority(std::int32_t wanted, int least, int greatest, CounterSet& coun
 
 }  // namespace
 
-Result<std::unique_ptr<StreamSet>> StreamSet::make(DeviceContext& context, const StreamWish& wish,
+Result<std::unique_ptr<StreamSet>> StreamSet::make(DeviceContext& context, const JobPlan& plan,
                                                    CounterSet& counters) {
   std::unique_ptr<StreamSet> set(new StreamSet(context));
   const Driver& driver = context.driver();
@@ -44,10 +44,10 @@ Result<std::unique_ptr<StreamSet>> StreamSet::make(DeviceContext& context, const
   int least = 0;
   int greatest = 0;
   BUBBLESIM_CUDA(driver, priority_range, &least, &greatest);
-  const int priority = cuda_priority(wish.priority, least, greatest, counters);
-  if (wish.sms > 0) BUBBLESIM_RETURN_IF_ERROR(set->make_green(wish.sms, counters));
+  const int priority = cuda_priority(plan.priority, least, greatest, counters);
+  if (plan.sms > 0) BUBBLESIM_RETURN_IF_ERROR(set->make_green(plan.sms, counters));
   BUBBLESIM_CUDA(driver, set_current, context.primary());
-  BUBBLESIM_RETURN_IF_ERROR(set->add_streams(wish.count, priority));
+  BUBBLESIM_RETURN_IF_ERROR(set->add_streams(plan.program.stream_count, priority));
   return set;
 }
 

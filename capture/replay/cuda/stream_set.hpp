@@ -7,24 +7,19 @@
 #include <vector>
 
 #include "capture/replay/cuda/device_context.hpp"
+#include "capture/replay/job_plan.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::capture::cuda {
 
-struct StreamWish {
-  std::uint32_t count = 0;
-  std::int32_t priority = 0;  ///< larger first; 0: the least that CUDA has
-  std::uint32_t sms = 0;      ///< 0: all
-};
-
 class StreamSet {
  public:
-  /// Priorities are clamped to the driver's range and counted. Jobs of one process get different
-  /// SMs as long as there are enough; SMs that the driver adds or that overlap are counted. Fault:
-  /// the driver's; SMs were asked of a driver without green contexts.
+  /// The plan's streams, priority (clamped to the driver's range, and counted) and SMs. Jobs of
+  /// one process get different SMs as long as there are enough; SMs that the driver adds or that
+  /// overlap are counted. Fault: the driver's; SMs were asked of a driver without green contexts.
   [[nodiscard]] static Result<std::unique_ptr<StreamSet>> make(DeviceContext& context,
-                                                               const StreamWish& wish,
+                                                               const JobPlan& plan,
                                                                CounterSet& counters);
   ~StreamSet();
   StreamSet(const StreamSet&) = delete;
