@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::uint64_t kReal = 1 << 20;
 
-std::uint64_t held(const State& all) {
-  std::uint64_t bytes = 0;
-  for (const auto& [address, one] : all.memory) bytes += one.first;
-  return bytes;
-}
-
 /// The real memory behind an address; null: there is none.
 bool is_real(const State& all, DevicePointer memory) {
   auto after = all.memory.upper_bound(memory);
@@ -41,12 +35,12 @@ Status copy(State& all, std::size_t bytes, abi::StreamHandle stream, const char*
 FAKE_CALL cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   FAKE_ENTER("cuMemGetInfo_v2");
   *total = kMemory;
-  *free = kMemory - held(all);
+  *free = kMemory - all.bytes_held();
   return Status::kSuccess;
 }
 FAKE_CALL cuMemAlloc_v2(DevicePointer* memory, std::size_t bytes) {
   FAKE_ENTER("cuMemAlloc_v2");
-  if (held(all) + bytes > kMemory) return Status::kOutOfMemory;
+  if (all.bytes_held() + bytes > kMemory) return Status::kOutOfMemory;
   std::unique_ptr<char[]> real;
   if (bytes <= kReal) real = std::make_unique<char[]>(bytes + 16);
   *memory = real ? reinterpret_cast<DevicePointer>(real.get()) : all.next_address;

@@ -8,6 +8,10 @@ State& state() {
   static State all;
   return all;
 }
+std::mutex& mutex() {
+  static std::mutex one;
+  return one;
+}
 
 abi::Status enter(State& all, const char* name) {
   ++all.calls[name];
@@ -51,33 +55,13 @@ void put(State& all, FakeStream& stream, Work work) {
 }
 
 void reset() {
-  State& all = state();
-  const std::lock_guard lock(all.mutex);
-  all.now = all.offset = 0;
-  all.quantum = 1;
-  all.broken = abi::Status::kSuccess;
-  all.hung = all.loses_records = all.green_broken = false;
-  all.failures.clear();
-  all.calls.clear();
-  all.due.clear();
-  all.executions.clear();
-  all.shown_streams.clear();
-  all.streams.clear();
-  all.default_stream = {};
-  all.events.clear();
-  all.graphs.clear();
-  all.execs.clear();
-  all.greens.clear();
-  all.descs.clear();
-  all.kernels.clear();
-  all.memory.clear();
-  all.host_memory.clear();
-  all.retained = all.libraries = 0;
+  const std::lock_guard lock(mutex());
+  state() = {};
 }
 
 void advance_to(std::int64_t host_ns) {
+  const std::lock_guard lock(mutex());
   State& all = state();
-  const std::lock_guard lock(all.mutex);
   all.now = std::max(all.now, host_ns);
   while (!all.due.empty() && all.due.begin()->first <= all.now) {
     const auto next = all.due.begin()->second;
@@ -86,55 +70,31 @@ void advance_to(std::int64_t host_ns) {
   }
 }
 
-void set_clock_offset(std::int64_t ns) {
-  const std::lock_guard lock(state().mutex);
-  state().offset = ns;
-}
+namespace {
+
+struct Locked {
+  std::lock_guard<std::mutex> lock{mutex()};
+  State* operator->() { return &state(); }
+};
+
+}  // namespace
+
+void set_clock_offset(std::int64_t ns) { Locked{}->offset = ns; }
 void fail_call(const std::string& name, abi::Status status, int after) {
-  const std::lock_guard lock(state().mutex);
-  state().failures[name] = {status, after};
+  Locked{}->failures[name] = {status, after};
 }
-void break_device(abi::Status status) {
-  const std::lock_guard lock(state().mutex);
-  state().broken = status;
-}
-void hang_device() {
-  const std::lock_guard lock(state().mutex);
-  state().hung = true;
-}
-void lose_records() {
-  const std::lock_guard lock(state().mutex);
-  state().loses_records = true;
-}
-void set_quantum(std::int64_t ns) {
-  const std::lock_guard lock(state().mutex);
-  state().quantum = ns;
-}
-void set_green_contexts_broken(bool broken) {
-  const std::lock_guard lock(state().mutex);
-  state().green_broken = broken;
-}
-std::vector<Execution> executions() {
-  const std::lock_guard lock(state().mutex);
-  return state().executions;
-}
-std::vector<Stream> streams() {
-  const std::lock_guard lock(state().mutex);
-  return state().shown_streams;
-}
-std::uint64_t calls(const std::string& name) {
-  const std::lock_guard lock(state().mutex);
-  return state().calls[name];
-}
-std::uint64_t device_bytes_held() {
-  const std::lock_guard lock(state().mutex);
-  std::uint64_t bytes = 0;
-  for (const auto& [address, held] : state().memory) bytes += held.first;
-  return bytes;
-}
+void break_device(abi::Status status) { Locked{}->broken = status; }
+void hang_device() { Locked{}->hung = true; }
+void lose_records() { Locked{}->loses_records = true; }
+void set_quantum(std::int64_t ns) { Locked{}->quantum = ns; }
+void set_green_contexts_broken(bool broken) { Locked{}->green_broken = broken; }
+std::vector<Execution> executions() { return Locked{}->executions; }
+std::vector<Stream> streams() { return Locked{}->shown_streams; }
+std::uint64_t calls(const std::string& name) { return Locked{}->calls[name]; }
+std::uint64_t device_bytes_held() { return Locked{}->bytes_held(); }
 std::uint64_t things_held() {
+  const std::lock_guard lock(mutex());
   const State& all = state();
-  const std::lock_guard lock(state().mutex);
   return all.streams.size() + all.events.size() + all.graphs.size() + all.execs.size() +
          all.greens.size() + all.memory.size() + all.host_memory.size() +
          static_cast<std::uint64_t>(all.retained) + static_cast<std::uint64_t>(all.libraries);

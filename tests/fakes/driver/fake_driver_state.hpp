@@ -51,7 +51,6 @@ struct FakeGreen {
 };
 
 struct State {
-  std::mutex mutex;
   std::int64_t now = 0;
   std::int64_t offset = 0;
   std::int64_t quantum = 1;
@@ -78,8 +77,15 @@ struct State {
   abi::DevicePointer next_address = 0x700000000000;
   int retained = 0;
   int libraries = 0;
+
+  [[nodiscard]] std::uint64_t bytes_held() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [address, held] : memory) bytes += held.first;
+    return bytes;
+  }
 };
 State& state();
+std::mutex& mutex();
 
 /// At the head of each call: counts it, and gives the failure that a test asked for.
 [[nodiscard]] abi::Status enter(State& all, const char* name);
@@ -92,8 +98,8 @@ std::int64_t run_at(State& all, const Work& work, std::int64_t start);
 }  // namespace fake_driver
 
 #define FAKE_ENTER(name)                                              \
+  const std::lock_guard lock(::fake_driver::mutex());                 \
   auto& all = ::fake_driver::state();                                 \
-  const std::lock_guard lock(all.mutex);                              \
   if (const auto failed = ::fake_driver::enter(all, name);            \
       failed != ::fake_driver::abi::Status::kSuccess)                 \
   return failed

@@ -13,6 +13,7 @@
 #include "capture/replay/cuda/cuda_device.hpp"
 #include "capture/replay/cuda/kernel_image.hpp"
 #include "tests/fakes/driver/fake_driver.hpp"
+#include "tests/unit/capture/replay/plans.hpp"
 
 namespace bubblesim::capture {
 
@@ -102,15 +103,9 @@ class CudaBench : public ::testing::Test {
   /// Adds an operation; its number.
   std::uint32_t kernel(Duration solo, std::uint32_t stream = 0,
                        const std::vector<std::uint32_t>& after = {}) {
-    program::Op op;
-    op.stream = static_cast<std::uint16_t>(stream);
-    op.profile = 0;
-    op.duration = solo;
-    op.first_edge = static_cast<std::uint32_t>(plan_.program.edges.size());
-    op.edge_count = static_cast<std::uint8_t>(after.size());
-    for (const std::uint32_t before : after) plan_.program.edges.push_back({before, {}});
-    plan_.program.ops.push_back(op);
-    return static_cast<std::uint32_t>(plan_.program.ops.size() - 1);
+    const std::uint32_t op = testing::add_kernel(plan_, stream, solo);
+    for (const std::uint32_t before : after) testing::add_edge(plan_, before);
+    return op;
   }
   std::uint32_t copy(std::uint64_t bytes, CopyPath path, std::uint32_t stream = 0) {
     program::Op op;
@@ -122,11 +117,7 @@ class CudaBench : public ::testing::Test {
     return static_cast<std::uint32_t>(plan_.program.ops.size() - 1);
   }
   void graph(std::uint32_t first, std::uint32_t count) {
-    program::Step step;
-    step.kind = program::StepKind::kLaunch;
-    step.target = first;
-    step.count = static_cast<std::uint16_t>(count);
-    plan_.program.threads[0].steps.push_back(step);
+    plan_.program.threads[0].steps.push_back(testing::launch({}, {}, first, count));
   }
   /// Opens and prepares with the listener.
   [[nodiscard]] Result<void> open() {
