@@ -1,5 +1,6 @@
 #include "tests/fakes/cuda/fake_cuda.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <ctime>
@@ -72,11 +73,34 @@ int tell(Happening& happening) {
   return 0;
 }
 
+/// A call: `work` fills in what happens.
+template <class Work>
+int call(What what, std::uint32_t device, std::uint32_t stream, Work work) {
+  if (!usable()) return kNotInitialised;
+  Happening happening = begin(what, device, stream);
+  work(happening);
+  return tell(happening);
+}
+
+/// Waits for those streams of the device that `is_one` says.
+template <class IsOne>
+void wait_for(std::uint32_t device, IsOne is_one) {
+  std::uint64_t until = 0;
+  {
+    const std::lock_guard lock(driver().mutex);
+    for (const auto& [place, busy] : driver().busy_until) {
+      if (place.first == device && is_one(place.second)) until = std::max(until, busy);
+    }
+  }
+  const timespec pause{0, 20'000};
+  while (now_ns() < until) ::nanosleep(&pause, nullptr);
+}
+
 }  // namespace
 
 }  // namespace fake
 
-using fake::driver, fake::Happening, fake::kNotInitialised, fake::What;
+using fake::call, fake::driver, fake::Happening, fake::kNotInitialised, fake::What;
 
 FAKE_EXPORT int cuInit(unsigned) {
   pid_t none = 0;
@@ -98,19 +122,19 @@ FAKE_EXPORT int fake_cuda_set_tracer(fake::Tracer tracer) {
 FAKE_EXPORT int fake_cuda_is_traced() { return driver().tracer.load() != nullptr ? 1 : 0; }
 
 FAKE_EXPORT int fake_cuda_launch(const fake::Launch* launch) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kKernel, launch->device, launch->stream);
-  happening.name = launch->name;
-  fake::put(happening, launch->ns);
-  return fake::tell(happening);
+  return call(What::kKernel, launch->device, launch->stream, [&](Happening& happening) {
+    happening.name = launch->name;
+    fake::put(happening, launch->ns);
+  });
 }
 
 FAKE_EXPORT int fake_cuda_graph_launch(const fake::Launch* node, std::size_t nodes) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening graph = fake::begin(What::kGraphLaunch, node->device, node->stream);
-  graph.call_end = fake::now_ns();
-  fake::tell(graph);
-  for (std::size_t i = 0; i < nodes; ++i) {
+  Happening graph;
+  const int failed = call(What::kGraphLaunch, node->device, node->stream, [&](Happening& launch) {
+    launch.call_end = fake::now_ns();
+    graph = launch;
+  });
+  for (std::size_t i = 0; failed == 0 && i < nodes; ++i) {
     Happening happening = graph;  // the nodes of a launch share its correlation
     happening.what = What::kGraphNode;
     happening.name = node->name;
@@ -118,118 +142,86 @@ FAKE_EXPORT int fake_cuda_graph_launch(const fake::Launch* node, std::size_t nod
     fake::put(happening, node->ns);
     fake::tell(happening);
   }
-  return 0;
+  return failed;
 }
 
 FAKE_EXPORT int fake_cuda_capture_kernel(std::uint64_t node) {
-  Happening happening = fake::begin(What::kNodeCreated, 0, 0);
-  happening.node = node;
-  return fake::tell(happening);
+  return call(What::kNodeCreated, 0, 0, [&](Happening& happening) { happening.node = node; });
 }
 
 FAKE_EXPORT int fake_cuda_copy_node(std::uint64_t node, std::uint64_t copy_of) {
-  Happening happening = fake::begin(What::kNodeCopied, 0, 0);
-  happening.node = node;
-  happening.copy_of = copy_of;
-  return fake::tell(happening);
+  return call(What::kNodeCopied, 0, 0, [&](Happening& happening) {
+    happening.node = node;
+    happening.copy_of = copy_of;
+  });
 }
 
 FAKE_EXPORT int fake_cuda_copy(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kCopy, device, stream);
-  happening.bytes = bytes;
-  fake::put(happening, 1000 + bytes / 20);
-  return fake::tell(happening);
+  return call(What::kCopy, device, stream, [&](Happening& happening) {
+    happening.bytes = bytes;
+    fake::put(happening, 1000 + bytes / 20);
+  });
 }
 
 FAKE_EXPORT int fake_cuda_memset(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kMemset, device, stream);
-  happening.bytes = bytes;
-  fake::put(happening, 1000 + bytes / 1000);
-  return fake::tell(happening);
+  return call(What::kMemset, device, stream, [&](Happening& happening) {
+    happening.bytes = bytes;
+    fake::put(happening, 1000 + bytes / 1000);
+  });
 }
 
 FAKE_EXPORT int fake_cuda_stream_sync(std::uint32_t device, std::uint32_t stream) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kStreamSync, device, stream);
-  std::uint64_t until = 0;
-  {
-    const std::lock_guard lock(driver().mutex);
-    until = driver().busy_until[{device, stream}];
-  }
-  const timespec pause{0, 20'000};
-  while (fake::now_ns() < until) ::nanosleep(&pause, nullptr);
-  return fake::tell(happening);
+  return call(What::kStreamSync, device, stream, [&](Happening&) {
+    fake::wait_for(device, [stream](std::uint32_t one) { return one == stream; });
+  });
 }
 
 FAKE_EXPORT int fake_cuda_device_sync(std::uint32_t device) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kDeviceSync, device, 0);
-  std::uint64_t until = 0;
-  {
-    const std::lock_guard lock(driver().mutex);
-    for (const auto& [stream, busy] : driver().busy_until) {
-      if (stream.first == device) until = std::max(until, busy);
-    }
-  }
-  const timespec pause{0, 20'000};
-  while (fake::now_ns() < until) ::nanosleep(&pause, nullptr);
-  return fake::tell(happening);
+  return call(What::kDeviceSync, device, 0, [&](Happening&) {
+    fake::wait_for(device, [](std::uint32_t) { return true; });
+  });
 }
 
 FAKE_EXPORT int fake_cuda_event_record(std::uint32_t device, std::uint32_t stream,
                                        std::uint32_t event) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kEventRecord, device, stream);
-  happening.event = event;
-  happening.event_sync = driver().event_sync.fetch_add(1) + 1;
-  fake::put(happening, 0);
-  {
+  return call(What::kEventRecord, device, stream, [&](Happening& happening) {
+    happening.event = event;
+    happening.event_sync = driver().event_sync.fetch_add(1) + 1;
+    fake::put(happening, 0);
     const std::lock_guard lock(driver().mutex);
     driver().recordings[event] = happening.event_sync;
-  }
-  return fake::tell(happening);
+  });
 }
 
 FAKE_EXPORT int fake_cuda_stream_wait(std::uint32_t device, std::uint32_t stream,
                                       std::uint32_t event) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kStreamWait, device, stream);
-  happening.event = event;
-  {
+  return call(What::kStreamWait, device, stream, [&](Happening& happening) {
+    happening.event = event;
     const std::lock_guard lock(driver().mutex);
     happening.event_sync = driver().recordings[event];
-  }
-  return fake::tell(happening);
+  });
 }
 
 FAKE_EXPORT int fake_cuda_stream_value(std::uint32_t stream, std::uint64_t address,
                                        std::uint32_t value, int waits) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(waits != 0 ? What::kWaitValue : What::kWriteValue, 0, stream);
-  happening.address = address;
-  happening.bytes = value;
-  return fake::tell(happening);
+  const What what = waits != 0 ? What::kWaitValue : What::kWriteValue;
+  return call(what, 0, stream, [&](Happening& happening) {
+    happening.address = address;
+    happening.bytes = value;
+  });
 }
 
 FAKE_EXPORT int fake_cuda_malloc(std::uint64_t bytes, std::uint64_t* address) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kAlloc, 0, 0);
-  happening.bytes = bytes;
-  happening.address = *address = driver().memory.fetch_add(bytes);
-  return fake::tell(happening);
+  return call(What::kAlloc, 0, 0, [&](Happening& happening) {
+    happening.bytes = bytes;
+    happening.address = *address = driver().memory.fetch_add(bytes);
+  });
 }
 
 FAKE_EXPORT int fake_cuda_free(std::uint64_t address) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kFree, 0, 0);
-  happening.address = address;
-  return fake::tell(happening);
+  return call(What::kFree, 0, 0, [&](Happening& happening) { happening.address = address; });
 }
 
 FAKE_EXPORT int fake_cuda_destroy_context(std::uint32_t device) {
-  if (!fake::usable()) return kNotInitialised;
-  Happening happening = fake::begin(What::kContextEnds, device, 0);
-  return fake::tell(happening);
+  return call(What::kContextEnds, device, 0, [](Happening&) {});
 }
