@@ -24,7 +24,9 @@ program::Program small_rank(std::uint32_t rank, std::int64_t b, const hardware::
   program.profiles = {profile(100, gpu), profile(20, gpu)};
   program.ops[2].profile = 1;
   std::size_t op = 0;
-  for (const char* name : {"A", "B", "AR", "C"}) program.ops[op++].name = program.names.intern(name);
+  for (const char* name : {"A", "B", "AR", "C"}) {
+    program.ops[op++].name = program.names.intern(name);
+  }
   program.recorded_span = 7ms;
   program.recorded_iterations = {7ms};
   return program;

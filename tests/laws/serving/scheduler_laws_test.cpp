@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <thread>
 
 #include "tests/laws/serving/random_server.hpp"
 
@@ -163,32 +162,6 @@ TEST(SchedulerLaws, NobodyIsPreemptedWhereWholeRequestsAreReservedOrTheCacheHold
   SchedulerSpec spec;
   spec.kv_blocks = 10'000;
   EXPECT_EQ(serve_random(spec, {}).counts.preemptions, 0u);
-}
-
-std::string text_of_all(const ServerLog& log) {
-  std::string text;
-  for (const FinishedRequest& request : log.finished) {
-    text += std::to_string(request.number) + " " + std::to_string(to_ns(request.first_token)) +
-            " " + std::to_string(to_ns(request.last_token)) + "\n";
-  }
-  return text;
-}
-
-TEST(SchedulerLaws, ManyThreadsGiveWhatOneGives) {
-  std::vector<std::string> alone(kSeeds);
-  std::vector<std::string> together(kSeeds);
-  const auto serve = [](std::uint64_t seed) {
-    return text_of_all(serve_random(random_spec(seed + 1), random_load(seed + 1)));
-  };
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) alone[seed] = serve(seed);
-  std::vector<std::thread> threads;
-  for (std::uint64_t first = 0; first < 4; ++first) {
-    threads.emplace_back([&, first] {
-      for (std::uint64_t seed = first; seed < kSeeds; seed += 4) together[seed] = serve(seed);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(alone, together);
 }
 
 }  // namespace

@@ -125,6 +125,21 @@ ResidentMemory resident(std::vector<std::uint64_t> fillers) {
   return memory;
 }
 
+TEST(resident_memory, gives_training_all_and_fillers_what_is_left_in_order) {
+  const ResidentMemory memory = resident({10, 20, 30});
+  EXPECT_EQ(memory.resident_of(ClientId{0}), Bytes{50});
+  EXPECT_EQ(memory.resident_of(ClientId{1}), Bytes{10});
+  EXPECT_EQ(memory.resident_of(ClientId{2}), Bytes{15});  // 25 - 10
+  EXPECT_EQ(memory.resident_of(ClientId{3}), Bytes{0});
+}
+
+TEST(resident_memory, hands_on_the_room_of_a_filler_that_ended) {
+  ResidentMemory memory = resident({10, 20, 30});
+  memory.remove(ClientId{1});
+  EXPECT_EQ(memory.resident_of(ClientId{2}), Bytes{20});
+  EXPECT_EQ(memory.resident_of(ClientId{3}), Bytes{5});
+}
+
 TEST(resident_memory, keeps_no_room_for_a_filler_that_is_larger_than_the_device) {
   const ResidentMemory memory = resident({76, 20});
   EXPECT_EQ(memory.resident_of(ClientId{1}), Bytes{0});
@@ -153,6 +168,41 @@ policy::LaunchInfo training_launch(std::uint64_t number, WorkKind kind,
 
 policy::CompletionInfo end_of(std::uint64_t launch, WorkKind kind = WorkKind::kKernel) {
   return {ClientId{0}, kind, launch};
+}
+
+TEST(training_work, counts_collectives_as_work_by_default) {
+  TrainingWork work{Collectives::kWork};
+  EXPECT_TRUE(work.launched(training_launch(1, WorkKind::kCollective)));
+  EXPECT_FALSE(work.idle());
+  EXPECT_FALSE(work.waits_for_peers());
+  EXPECT_TRUE(work.ended(end_of(1, WorkKind::kCollective)));
+  EXPECT_TRUE(work.idle());
+}
+
+TEST(training_work, leaves_collectives_out_if_told) {
+  TrainingWork work{Collectives::kIdle};
+  EXPECT_FALSE(work.launched(training_launch(1, WorkKind::kCollective)));
+  EXPECT_TRUE(work.waits_for_peers());
+  EXPECT_TRUE(work.launched(training_launch(2, WorkKind::kKernel)));
+  EXPECT_FALSE(work.waits_for_peers());
+  EXPECT_FALSE(work.launched(training_launch(3, WorkKind::kCopy)));  // had work before
+  EXPECT_FALSE(work.ended(end_of(1, WorkKind::kCollective)));
+  EXPECT_TRUE(work.ended(end_of(3, WorkKind::kCopy)));
+  EXPECT_TRUE(work.ended(end_of(2)));
+  EXPECT_TRUE(work.idle());
+  EXPECT_FALSE(work.waits_for_peers());
+}
+
+TEST(training_work, leaves_copies_and_memsets_out_if_told) {
+  TrainingWork work{Collectives::kWork, Copies::kIdle};
+  EXPECT_FALSE(work.launched(training_launch(1, WorkKind::kCopy)));
+  EXPECT_FALSE(work.launched(training_launch(2, WorkKind::kMemset)));
+  EXPECT_TRUE(work.idle());
+  EXPECT_TRUE(work.launched(training_launch(3, WorkKind::kKernel)));
+  EXPECT_FALSE(work.ended(end_of(1, WorkKind::kCopy)));
+  EXPECT_FALSE(work.idle());
+  EXPECT_TRUE(work.ended(end_of(3)));
+  EXPECT_TRUE(work.idle());
 }
 
 /// A graph of two kernels and a collective is three operations of work.

@@ -63,6 +63,33 @@ TEST(orion_rules, average_over_the_step) {
   EXPECT_EQ(threshold.value(), 75u);
 }
 
+/// At most 10 us since the last drain: 6 and 6 exceed it, then both must complete.
+TEST(orion_rules, drain_when_the_sum_is_exceeded) {
+  DrainRule drain;
+  EXPECT_TRUE(drain.lets_go());
+  drain.launch(6us, 1, 10us);
+  EXPECT_TRUE(drain.lets_go());
+  drain.launch(6us, 1, 10us);
+  EXPECT_FALSE(drain.lets_go());
+  drain.complete(1);
+  EXPECT_FALSE(drain.lets_go());
+  drain.complete(1);
+  EXPECT_TRUE(drain.lets_go());
+  drain.launch(6us, 1, 10us);  // the sum began anew
+  EXPECT_TRUE(drain.lets_go());
+}
+
+/// The sum does not shrink with completions.
+TEST(orion_rules, count_completed_work_until_a_drain) {
+  DrainRule drain;
+  for (int i = 0; i < 2; ++i) {
+    drain.launch(5us, 1, 9us);
+    drain.complete(1);
+  }
+  drain.launch(1us, 1, 9us);  // 11 us in all
+  EXPECT_FALSE(drain.lets_go());
+}
+
 /// Launches of training, numbered from 1 on, on a GPU of 100 SMs and 200 blocks at once.
 LaunchQueue queue(std::initializer_list<std::pair<WorkKind, std::uint64_t>> launches) {
   LaunchQueue result;
@@ -298,6 +325,17 @@ TEST(launch_queue, grows_and_keeps_the_order) {
   EXPECT_EQ(queue.front().launch, 11u);
   queue.clear();
   EXPECT_TRUE(queue.empty());
+}
+
+TEST(outstanding_operations, ignore_ends_after_death) {
+  OutstandingOperations outstanding(2);
+  outstanding.passed(launch(1, 2));
+  EXPECT_EQ(outstanding.count_of(ClientId{1}), 2u);
+  outstanding.ended(ClientId{1});
+  EXPECT_FALSE(outstanding.idle(ClientId{1}));
+  outstanding.gone(ClientId{1});
+  outstanding.ended(ClientId{1});
+  EXPECT_TRUE(outstanding.idle(ClientId{1}));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -51,28 +50,20 @@ TEST(input_file, says_why_it_cannot_be_read) {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-/// A folder of the test's own.
 class OutputFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() /
-              ("bubblesim_output_" + std::string(test->name()) + std::to_string(getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
   [[nodiscard]] std::string read(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return read_text_file(path(name)).value();
   }
   [[nodiscard]] std::size_t files() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  std::unique_ptr<ScratchFolder> scratch_ =
+      must(ScratchFolder::make(::testing::TempDir(), "output"));
+  fs::path folder_ = scratch_->path();
 };
 
 TEST_F(OutputFileTest, has_its_name_once_it_is_whole) {

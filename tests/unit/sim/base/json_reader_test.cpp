@@ -3,13 +3,11 @@
 
 #include <array>
 #include <cstdint>
-#include <fstream>
 #include <limits>
 #include <string>
 
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
-#include "sim/base/read_recorder.hpp"
 #include "tests/unit/sim/base/parsed.hpp"
 
 namespace bubblesim {
@@ -141,15 +139,6 @@ TEST_F(JsonReader, AScalarIsWhatWasWritten) {
   EXPECT_THAT(errors, IsEmpty());
 }
 
-TEST_F(JsonReader, LoadsAFile) {
-  const std::string path = ::testing::TempDir() + "json_reader_test.json";
-  std::ofstream(path) << R"({"n": 1})";
-  const auto document = JsonDocument::load_file(path);
-  ASSERT_TRUE(document);
-  EXPECT_EQ(document->file(), path);
-  EXPECT_EQ(document->root(errors).integer<int>("n"), 1);
-}
-
 // JSON as text, whatever bytes are in it.
 
 TEST(JsonText, IsOnOneLineOrIndented) {
@@ -168,64 +157,6 @@ std::vector<std::string> faults_of(const Errors& errors) {
   std::vector<std::string> out;
   for (const Error& error : errors) out.push_back(error.place + ": " + error.message);
   return out;
-}
-
-/// One line a call: "/jobs/0 n required".
-class Lines final : public ReadRecorder {
- public:
-  void on_read(const JsonRead& read) override {
-    lines.push_back(read.object + " " + std::string(read.key) +
-                    (read.object_present ? "" : " (absent)") +
-                    (read.presence == Presence::kRequired ? " required" : ""));
-    shapes.push_back(read.shape);
-  }
-  void on_default(const std::string& object, std::string_view key,
-                  const JsonDefault& value) override {
-    lines.push_back(object + " " + std::string(key) + " default");
-    defaults.push_back(value);
-  }
-  void on_one_of(const std::string& object, const std::vector<std::string_view>& keys) override {
-    lines.push_back(object + " one of " + std::to_string(keys.size()));
-  }
-  std::vector<std::string> lines;
-  std::vector<JsonShape> shapes;
-  std::vector<JsonDefault> defaults;
-};
-
-TEST(ReadRecorder, IsToldOfEveryReadWithItsRangeAndDefault) {
-  JsonDocument document = parsed(R"({"jobs": [{"n": 3}]})");
-  Lines lines;
-  document.record(lines);
-  Errors errors;
-  ObjectReader root = document.root(errors);
-  EXPECT_EQ(root.children("jobs")[0].integer<std::uint16_t>("n", {1, 9}), 3);
-  EXPECT_EQ(root.duration("slice", {Duration{5}}, Duration{7}), Duration{7});
-  EXPECT_THAT(lines.lines,
-              ElementsAre(" jobs required", "/jobs/0 n required", " slice", " slice default"));
-  EXPECT_EQ(lines.shapes[1], (JsonShape(Range<std::uint64_t>{1, 9})));
-  EXPECT_EQ(lines.shapes[2], (JsonShape(Range<Duration>{Duration{5}})));
-  EXPECT_THAT(lines.defaults, ElementsAre(JsonDefault(Duration{7})));
-}
-
-TEST(ReadRecorder, LearnsWhatAnAbsentObjectWouldHold) {
-  JsonDocument document = parsed("{}");
-  Lines lines;
-  document.record(lines);
-  Errors errors;
-  ObjectReader gpu = document.root(errors).child("gpu", Presence::kOptional);
-  EXPECT_FALSE(gpu.flag("mig"));
-  EXPECT_THAT(lines.lines, ElementsAre(" gpu", "/gpu mig (absent) required"));
-}
-
-TEST(ReadRecorder, ChoicesAndTheirDefaultsAreNames) {
-  constexpr std::array<Choice<int>, 2> kSizes{{{"small", 1}, {"large", 2}}};
-  JsonDocument document = parsed("{}");
-  Lines lines;
-  document.record(lines);
-  Errors errors;
-  EXPECT_EQ(document.root(errors).choice("size", kSizes, 2), 2);
-  EXPECT_THAT(lines.shapes, ElementsAre(JsonShape(ChoiceShape{{"small", "large"}})));
-  EXPECT_THAT(lines.defaults, ElementsAre(JsonDefault(std::string("large"))));
 }
 
 TEST_F(JsonReader, TheRootMayNameItsSchemaAndNobodyElse) {

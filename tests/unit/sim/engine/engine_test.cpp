@@ -58,38 +58,6 @@ TEST_F(HostEvents, RunsEventsInOrderOfTime) {
   EXPECT_EQ(engine_.events(), 2u);
 }
 
-TEST_F(EngineTest, TiesOfAnInstantRunInPhaseOrder) {
-  const EntityId a = engine_.add_entity(a_, Phase::kObserve);
-  const EntityId b = engine_.add_entity(b_, Phase::kDispatch);
-  const EntityId c = engine_.add_entity(c_, Phase::kCompletion);
-  for (const EntityId id : {a, b, c}) engine_.schedule(id, at(5));
-  engine_.run_until();
-  EXPECT_EQ(log_, (Log{"c@5", "b@5", "a@5"}));
-}
-
-TEST_F(HostEvents, TiesOfAPhaseRunInScheduleOrder) {
-  engine_.schedule(c, at(5)), engine_.schedule(a, at(5)), engine_.schedule(b, at(5));
-  engine_.schedule(c, at(5));  // scheduled anew: now the last
-  engine_.run_until();
-  EXPECT_EQ(log_, (Log{"a@5", "b@5", "c@5"}));
-}
-
-TEST_F(HostEvents, AnEntityHasOneEventThatMoves) {
-  engine_.schedule(a, at(50)), engine_.schedule(a, at(10)), engine_.schedule(a, at(30));
-  EXPECT_EQ(engine_.due(a), at(30));
-  engine_.run_until();
-  EXPECT_EQ(log_, Log{"a@30"});
-  EXPECT_FALSE(engine_.due(a));
-}
-
-TEST_F(HostEvents, ACancelledEventDoesNotRun) {
-  engine_.schedule(a, at(10)), engine_.schedule(b, at(10));
-  engine_.cancel(a);
-  engine_.cancel(a);  // again: no effect
-  engine_.run_until();
-  EXPECT_EQ(log_, Log{"b@10"});
-}
-
 TEST_F(EngineTest, AHandlerMayScheduleItsOwnInstantAgain) {
   const EntityId a = engine_.add_entity(a_, Phase::kDispatch);
   const EntityId b = engine_.add_entity(b_, Phase::kCompletion);
@@ -190,13 +158,6 @@ TEST_F(EngineTest, NothingPendingEndsTheRun) {
   engine_.run_until();
   EXPECT_FALSE(engine_.due(a));
   EXPECT_EQ(engine_.events(), 0u);
-}
-
-TEST_F(HostEvents, TheEndOfTimeMeansNever) {
-  engine_.schedule(a, SimTime::max());
-  EXPECT_FALSE(engine_.due(a));
-  engine_.run_until();
-  EXPECT_TRUE(log_.empty());
 }
 
 using EngineDeathTest = HostEvents;

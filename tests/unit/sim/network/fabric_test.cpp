@@ -25,7 +25,7 @@ Transfer over(const Loads& loads, std::int64_t latency = 0, std::int64_t least =
   return out;
 }
 
-/// Starts transfers at given times; writes down when each ended.
+/// Starts transfers, or does something else, at given times; writes down when each transfer ended.
 class Traffic final : public FlowListener, public engine::EventHandler {
  public:
   using Ends = std::vector<std::pair<std::uint64_t, std::int64_t>>;
@@ -33,21 +33,25 @@ class Traffic final : public FlowListener, public engine::EventHandler {
   explicit Traffic(const LinkTable& links, const std::vector<SlowLink>& slow = {})
       : fabric(engine, links, slow), entity_(engine.add_entity(*this, engine::Phase::kHost)) {}
 
-  void add(std::int64_t when, Transfer transfer) {
-    starts_.emplace_back(at(when), std::move(transfer));
+  /// In order of time.
+  void add(std::int64_t when, std::function<void(SimTime)> action) {
+    actions_.emplace_back(at(when), std::move(action));
+  }
+  void add(std::int64_t when, const Transfer& transfer) {
+    transfers_.push_back(transfer);
+    add(when, [this, cookie = transfers_.size() - 1](SimTime now) {
+      fabric.start(transfers_[cookie], *this, cookie, now);
+    });
   }
   Ends ends() {
-    if (!starts_.empty()) engine.schedule(entity_, starts_.front().first);
+    if (!actions_.empty()) engine.schedule(entity_, actions_.front().first);
     engine.run_until();
     EXPECT_EQ(fabric.active(), 0U);
     return ends_;
   }
   void on_event(SimTime now) override {
-    while (next_ < starts_.size() && starts_[next_].first == now) {
-      fabric.start(starts_[next_].second, *this, next_, now);
-      ++next_;
-    }
-    if (next_ < starts_.size()) engine.schedule(entity_, starts_[next_].first);
+    while (next_ < actions_.size() && actions_[next_].first == now) actions_[next_++].second(now);
+    if (next_ < actions_.size()) engine.schedule(entity_, actions_[next_].first);
   }
   void on_flow_finished(std::uint64_t cookie, SimTime now) override {
     ends_.emplace_back(cookie, to_ns(now));
@@ -60,7 +64,8 @@ class Traffic final : public FlowListener, public engine::EventHandler {
 
  private:
   engine::EntityId entity_;
-  std::vector<std::pair<SimTime, Transfer>> starts_;
+  std::vector<Transfer> transfers_;
+  std::vector<std::pair<SimTime, std::function<void(SimTime)>>> actions_;
   std::size_t next_ = 0;
   Ends ends_;
 };
@@ -132,36 +137,14 @@ TEST(Fabric, TransfersEndAsTheirSharesLetThem) {
   }
 }
 
-/// Does something at given times.
-class Script final : public engine::EventHandler {
- public:
-  explicit Script(engine::Engine& engine)
-      : engine_(engine), entity_(engine.add_entity(*this, engine::Phase::kHost)) {}
-  void add(std::int64_t when, std::function<void(SimTime)> action) {
-    actions_.emplace_back(at(when), std::move(action));
-    engine_.schedule(entity_, actions_.front().first);
-  }
-  void on_event(SimTime now) override {
-    actions_[next_++].second(now);
-    if (next_ < actions_.size()) engine_.schedule(entity_, actions_[next_].first);
-  }
-
- private:
-  engine::Engine& engine_;
-  engine::EntityId entity_;
-  std::vector<std::pair<SimTime, std::function<void(SimTime)>>> actions_;
-  std::size_t next_ = 0;
-};
-
 // Two of 1,000 bytes share a link of 1 byte/ns: 200 each by 400, when the first is held. The other
 // ends 800 later, at 1,200; the first goes on at 1,500, for its last 800.
 TEST(Fabric, AFlowThatIsHeldLeavesItsLinksToTheOthers) {
   Traffic run({kByteANanosecond});
   run.add(0, over({{0, 1000}}));
   run.add(0, over({{0, 1000}}));
-  Script script(run.engine);
-  script.add(400, [&](SimTime now) { run.fabric.hold(0, now); });
-  script.add(1500, [&](SimTime now) { run.fabric.go_on(0, now); });
+  run.add(400, [&](SimTime now) { run.fabric.hold(0, now); });
+  run.add(1500, [&](SimTime now) { run.fabric.go_on(0, now); });
   EXPECT_EQ(run.ends(), (Traffic::Ends{{1, 1200}, {0, 2300}}));
 }
 
@@ -169,11 +152,10 @@ TEST(Fabric, AFlowThatIsHeldLeavesItsLinksToTheOthers) {
 TEST(Fabric, LatenciesAndTimesWithoutALinkStandStillTogether) {
   Traffic run({});
   run.add(0, over({}, 100, 50));
-  Script script(run.engine);
-  script.add(30, [&](SimTime now) { run.fabric.hold(0, now); });
-  script.add(1000, [&](SimTime now) { run.fabric.go_on(0, now); });  // its bytes move from 1,070 on
-  script.add(1090, [&](SimTime now) { run.fabric.hold(0, now); });
-  script.add(2000, [&](SimTime now) { run.fabric.go_on(0, now); });
+  run.add(30, [&](SimTime now) { run.fabric.hold(0, now); });
+  run.add(1000, [&](SimTime now) { run.fabric.go_on(0, now); });  // its bytes move from 1,070 on
+  run.add(1090, [&](SimTime now) { run.fabric.hold(0, now); });
+  run.add(2000, [&](SimTime now) { run.fabric.go_on(0, now); });
   EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 2030}}));
 }
 
@@ -181,9 +163,8 @@ TEST(Fabric, LatenciesAndTimesWithoutALinkStandStillTogether) {
 TEST(Fabric, AFlowThatGoesOnFindsItsLinkAsItIsThen) {
   Traffic run({kByteANanosecond}, {{LinkId{0}, 4, at(600), at(9000)}});
   run.add(0, over({{0, 1000}}));
-  Script script(run.engine);
-  script.add(400, [&](SimTime now) { run.fabric.hold(0, now); });
-  script.add(1000, [&](SimTime now) { run.fabric.go_on(0, now); });
+  run.add(400, [&](SimTime now) { run.fabric.hold(0, now); });
+  run.add(1000, [&](SimTime now) { run.fabric.go_on(0, now); });
   EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 3400}}));
 }
 
@@ -299,33 +280,6 @@ TEST_F(RendezvousTest, EveryoneIsToldWhenTheLastHasArrivedInOrderOfArrival) {
   meeting.arrive(0, a, 13, at(30));
   EXPECT_EQ(told, (Rank::Told{{11, 30}, {12, 30}, {13, 30}}));
   EXPECT_EQ(meeting.waiting(), 0U);
-}
-
-TEST_F(RendezvousTest, ALoneParticipantMeetsItself) {
-  Rank a(told);
-  Rendezvous meeting({1});
-  meeting.arrive(0, a, 5, at(7));
-  EXPECT_EQ(told, (Rank::Told{{5, 7}}));
-}
-
-TEST_F(RendezvousTest, CollectivesDoNotMix) {
-  Rank a(told);
-  Rendezvous meeting({2, 2});
-  meeting.arrive(0, a, 1, at(1)), meeting.arrive(1, a, 2, at(2));
-  EXPECT_TRUE(told.empty());
-  EXPECT_EQ(meeting.waiting(), 2U);
-  meeting.arrive(1, a, 3, at(3));
-  EXPECT_EQ(told, (Rank::Told{{2, 3}, {3, 3}}));
-  EXPECT_EQ(meeting.waiting(), 1U);
-}
-
-TEST_F(RendezvousTest, ACollectiveIsUsedAgainInTheNextPass) {
-  Rank a(told);
-  Rendezvous meeting({2});
-  for (std::uint64_t pass = 0; pass < 3; ++pass) {
-    meeting.arrive(0, a, pass * 2, at(1)), meeting.arrive(0, a, pass * 2 + 1, at(1));
-  }
-  EXPECT_EQ(told, (Rank::Told{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}}));
 }
 
 TEST_F(RendezvousTest, ABufferedSendWaitsOnlyWhileItsLastUseIsNotReceived) {

@@ -246,19 +246,6 @@ TEST(KernelClass, words_are_found_anywhere_and_in_any_case) {
   EXPECT_EQ(classify_kernel("triton_tem"), KernelClass::kUnknown);
 }
 
-TEST(KernelClass, a_compute_word_outweighs_memory_words_on_either_side) {
-  EXPECT_EQ(classify_kernel("reduce_of_splitk_gemm_copy"), KernelClass::kCompute);
-  EXPECT_EQ(classify_kernel("copy_gemm"), KernelClass::kCompute);
-  EXPECT_EQ(classify_kernel("conv_copy"), KernelClass::kCompute);
-}
-
-TEST(KernelClass, a_word_is_found_after_the_broken_beginning_of_another) {
-  EXPECT_EQ(classify_kernel("moe_gegemm"), KernelClass::kCompute);   // moe_ge|gemm
-  EXPECT_EQ(classify_kernel("elementwiscat"), KernelClass::kMemory);  // elementwis|cat
-  EXPECT_EQ(classify_kernel("scscan"), KernelClass::kMemory);         // sc|scan
-  EXPECT_EQ(classify_kernel("moe_gemma"), KernelClass::kCompute);     // gemm within moe_gemm
-}
-
 // The second road: each word looked for by itself.
 TEST(KernelClass, pieces_of_words_in_any_order_are_classed_as_by_searching_for_each_word) {
   constexpr std::array<std::string_view, 6> kCompute{"gemm", "conv",     "attention",

@@ -104,29 +104,6 @@ TEST(BlockPool, TakesBlocksInTheOrderInWhichTheyWereFreed) {
   EXPECT_EQ(pool.take(), a);
 }
 
-TEST(BlockPool, AFreedBlockIsKnownUntilItIsTaken) {
-  BlockPool pool(1);
-  const BlockIndex block = pool.take();
-  pool.remember(block, 42);
-  pool.release({block});
-  EXPECT_EQ(pool.find(42), block);
-  EXPECT_TRUE(pool.is_free(block));
-  EXPECT_EQ(pool.take(), block);
-  EXPECT_FALSE(pool.find(42));
-}
-
-TEST(BlockPool, ASharedBlockIsFreeWhenItsLastHolderLeaves) {
-  BlockPool pool(2);
-  const BlockIndex block = pool.take();
-  pool.share(block);
-  pool.release({block});
-  EXPECT_EQ(pool.used(), 1u);
-  pool.release({block});
-  EXPECT_EQ(pool.used(), 0u);
-  pool.share(block);  // from the free ones
-  EXPECT_EQ(pool.used(), 1u);
-}
-
 TEST(BlockPool, TheFirstBlockOfAContentIsItsBlock) {
   BlockPool pool(2);
   const BlockIndex first = pool.take();
@@ -212,11 +189,16 @@ TEST(SchedulerPreemption, ThePrefixCacheGivesBackTheBlocksThatNobodyTook) {
   EXPECT_EQ(scheduler.counts().prefix_hit_tokens, 0u);
 }
 
-TEST(SchedulerPreemption, SwappedSequencesGoOnWhereTheyStopped) {
+/// As tight_spec, with swaps and room for them.
+SchedulerSpec swapping_spec() {
   SchedulerSpec spec = tight_spec();
   spec.preemption = CachePreemption::kSwap;
-  spec.host_blocks = 2;
-  Scheduler scheduler(spec);
+  spec.host_blocks = 8;
+  return spec;
+}
+
+TEST(SchedulerPreemption, SwappedSequencesGoOnWhereTheyStopped) {
+  Scheduler scheduler(swapping_spec());
   fill(scheduler);
   const ScheduledStep* step = scheduler.next_step(kSimStart);
   EXPECT_EQ(step->blocks_swapped_out, 2u);
@@ -226,14 +208,6 @@ TEST(SchedulerPreemption, SwappedSequencesGoOnWhereTheyStopped) {
   EXPECT_EQ(text_of(step), "2:1@8*");
   EXPECT_EQ(step->blocks_swapped_in, 2u);
   EXPECT_EQ(scheduler.counts().recomputed_tokens, 0u);
-}
-
-/// As tight_spec, with swaps and room for them.
-SchedulerSpec swapping_spec() {
-  SchedulerSpec spec = tight_spec();
-  spec.preemption = CachePreemption::kSwap;
-  spec.host_blocks = 8;
-  return spec;
 }
 
 TEST(SchedulerPreemption, ASwapIsCopiedInGroupsOfBlocks) {
@@ -333,8 +307,7 @@ TEST(SchedulerPreemption, SettingsOfSwapsNeedSwaps) {
 }
 
 TEST(SchedulerPreemption, WithoutRoomOnTheHostItIsRecomputedAndCounted) {
-  SchedulerSpec spec = tight_spec();
-  spec.preemption = CachePreemption::kSwap;
+  SchedulerSpec spec = swapping_spec();
   spec.host_blocks = 1;
   Scheduler scheduler(spec);
   fill(scheduler);

@@ -116,15 +116,6 @@ TEST(GpuPower, AWaitingCollectiveBesideAFullGpuAddsNothing) {
   EXPECT_NEAR(power.use().energy_j, 0.6 + 0.01 * (50 + (100 + 10) / 1.25), 1e-9);
 }
 
-// A kernel on a quarter of the SMs draws a quarter.
-TEST(GpuPower, AKernelOnFewerSmsDrawsItsPart) {
-  const hardware::GpuSpec gpu = powered_gpu();
-  GpuPower power(gpu, metered(10ms), kSimStart);
-  power.started(ClientId{0}, one_kernel(25, program::KernelClass::kCompute), 0, kSimStart);
-  power.advance(kSimStart + 1ms);
-  EXPECT_NEAR(power.use().mean_w, 75, 1e-9);
-}
-
 TEST(GpuPower, ACapIsKeptAndCostsIterations) {
   const observe::PolicyResult free = alone(powered_run({}, metered(1ms)));
   const observe::PolicyResult under_cap = alone(powered_run({}, capped(100, 1ms)));
