@@ -25,7 +25,8 @@ inline constexpr LaunchShape kUnknownShape{{0, 0, 0}, {0, 0, 0}, 0, 0};
 
 /// Whether the launch shape of `op` was recorded.
 [[nodiscard]] inline bool has_known_shape(const RankTrace& trace, const DeviceOp& op) {
-  return has_shape(op) && op.shape.index() < trace.shapes.size() && is_known(trace.shapes[op.shape]);
+  return has_shape(op) && op.shape.index() < trace.shapes.size() &&
+         is_known(trace.shapes[op.shape]);
 }
 
 /// The run time of a rank's kernels, without collectives, whose time is mostly waiting. Time in

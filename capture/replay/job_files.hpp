@@ -3,7 +3,7 @@
 // of another build, or a truncated one, is a fault.
 //
 // The hash answers for the indices of a plan, which this build's own writer wrote. A reader checks
-// that the plan fits a gate and that every awaited operation is launched, so that a runner need not.
+// that the plan fits a gate and that every awaited operation is launched: a runner need not.
 #pragma once
 
 #include <string>

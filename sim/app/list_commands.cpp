@@ -103,7 +103,9 @@ ExitCode list_policies(const ListArguments& arguments, const AppContext& context
     specs.push_back(found);
   }
   if (arguments.json) {
-    const auto as_json = [&](const auto* spec) { return policy_json(*spec, file_of(*spec, context)); };
+    const auto as_json = [&](const auto* spec) {
+      return policy_json(*spec, file_of(*spec, context));
+    };
     print(indented_text(list_json(specs, as_json), 1) + "\n");
     return kExitOk;
   }

@@ -13,7 +13,7 @@ namespace {
 
 std::string csv_header(const std::vector<std::string>& pointers) {
   std::vector<std::string_view> names;
-  for (const observe::ResultColumn& column : observe::result_columns()) names.push_back(column.name);
+  for (const auto& column : observe::result_columns()) names.push_back(column.name);
   names.insert(names.end(), {"key", "sweep", "index", "point", "repetition"});
   names.insert(names.end(), pointers.begin(), pointers.end());
   std::string line;
@@ -26,7 +26,9 @@ std::string csv_line(const StoredRow& row, const std::vector<std::string>& point
   for (const observe::Cell& cell : row.row.cells) cells.push_back(cell_text(cell));
   cells.insert(cells.end(), {row.run.key, row.sweep, std::to_string(row.run.index), row.run.point,
                              std::to_string(row.run.repetition)});
-  for (const std::string& pointer : pointers) cells.push_back(setting_at(row.run.settings, pointer));
+  for (const std::string& pointer : pointers) {
+    cells.push_back(setting_at(row.run.settings, pointer));
+  }
   std::string line;
   append_csv_line(line, cells);
   return line;

@@ -17,8 +17,8 @@ namespace bubblesim::synth {
 /// "data=8", "/gradients/bucket=50MiB"; the leading "/" may be left out.
 [[nodiscard]] Result<PlanChange> parse_plan_change(const std::string& text);
 
-/// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`. Changes are
-/// made before the plan is checked. Fault: one of them overwrites an earlier one.
+/// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`. Changes
+/// are made before the plan is checked. Fault: one of them overwrites an earlier one.
 [[nodiscard]] CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& folder,
                                                 const std::vector<PlanChange>& changes);
 

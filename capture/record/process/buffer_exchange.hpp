@@ -81,8 +81,8 @@ class BufferExchange final : public BufferOwner {
 
   // The writer's side; one thread.
   using NextRecord = decltype(CuptiApi::get_next_record);
-  /// Accepts buffers from now on. `next_record` (CUPTI's) counts the records of buffers that must be
-  /// discarded; nullptr: each buffer counts as one.
+  /// Accepts buffers from now on. `next_record` (CUPTI's) counts the records of buffers that must
+  /// be discarded; nullptr: each buffer counts as one.
   void open(NextRecord next_record) noexcept;
   /// Makes `session` available to context_ending().
   void lend(CuptiSession& session) noexcept;
