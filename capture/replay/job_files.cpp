@@ -229,10 +229,7 @@ Result<std::string_view> payload(std::string_view bytes, const char* what,
 // Removes references to other ranks of a whole job: none of them exists here.
 void leave_job(program::Program& program) {
   for (program::Op& op : program.ops) op.collective = op.result_slot = program::kNoIndex;
-  for (program::StepDetail& detail : program.details) {
-    detail.after_rank = program::kNoIndex;
-    detail.after_passes_back = 0;
-  }
+  for (program::StepDetail& detail : program.details) detail.leave_ranks();
 }
 
 }  // namespace

@@ -2,8 +2,9 @@
 // bubblesim_replay): a line that names the format, the tables' bytes as in memory, a hash. A file
 // of another build, or a truncated one, is a fault.
 //
-// The hash answers for the indices of a plan, which this build's own writer wrote. A reader checks
-// that the plan fits a gate and that every awaited operation is launched: a runner need not.
+// The hash answers for the indices of a plan, which a writer of this build wrote: nothing protects
+// from a made one. A reader checks that the plan fits a gate and that every awaited operation is
+// launched: a runner need not.
 #pragma once
 
 #include <string>

@@ -18,6 +18,7 @@
 #include "capture/rig/worker_process.hpp"
 #include "capture/substrate/mps_daemon.hpp"
 #include "capture/substrate/process_environment.hpp"
+#include "sim/base/check.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -416,6 +417,9 @@ class RigRun {
 }  // namespace
 
 Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup) {
+  for (const JobPlan& job : setup.jobs) {
+    BUBBLESIM_CHECK(job.client.index() < setup.shares.size(), "a job's client without a share");
+  }
   std::unique_ptr<HostClock> clock;
   if (place.fake != nullptr) {
     BUBBLESIM_ASSIGN_OR_RETURN(clock, make_turn_clock());

@@ -95,6 +95,13 @@ struct StepDetail {
   /// one.
   std::uint32_t after_rank = kNoIndex;
   std::uint32_t after_passes_back = 0;    ///< of an earlier pass; before the first: no wait
+
+  /// Without other ranks no step of theirs is waited for.
+  void leave_ranks() {
+    if (after_rank == kNoIndex) return;
+    after_rank = after_thread = kNoIndex;
+    after_passes_back = 0;
+  }
 };
 
 struct ThreadProgram {

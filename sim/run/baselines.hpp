@@ -27,10 +27,10 @@ namespace bubblesim::run {
 
 // Results by key that several threads need and one of them makes.
 //
-// Thread-safe. The first thread that asks for a result makes it, without holding a lock; threads
-// that ask for the same result meanwhile wait. A maker must not ask for a result itself, or threads
-// could wait for ever. A fault is a result, too, unless the maker was stopped: then, as after an
-// exception, the next waiting thread makes the result.
+// Thread-safe. The first thread that asks for a result makes it, holding that result's lock alone;
+// threads that ask for the same result meanwhile wait. A maker must not ask for a result itself, or
+// threads could wait for ever. A fault is a result, too, unless the maker was stopped: then, as
+// after an exception, the next waiting thread makes the result.
 //
 // The most recently used results are kept, up to a number of bytes; a larger one is given to the
 // waiting threads and not kept.

@@ -41,8 +41,8 @@ struct LoadedTraining {
   std::optional<double> samples_per_iteration;  ///< of the whole job
   /// In iterations, if the plan writes checkpoints; the config's value overrides it.
   std::optional<std::uint64_t> checkpoint_every;
-  /// Device memory of each rank: the config's, else the most reserved in its trace, or the peak of
-  /// a synthesised rank. Empty: the config's for all.
+  /// Device memory of each rank: the most reserved in its trace, or the peak of a synthesised rank;
+  /// in a LoadedRun the config's, if it says. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
   /// Mean iteration as recorded, if the job was recorded and its iterations are marked.
   std::optional<Duration> recorded_mean_iteration;

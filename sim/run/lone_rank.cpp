@@ -79,6 +79,7 @@ workload::JobProgram alone(const workload::JobProgram& job, std::size_t position
   program::Program program = job.ranks[position];
   program.start_offset = {};
   program.collectives = program::SwitchedOut::kGoesOn;
+  for (program::StepDetail& detail : program.details) detail.leave_ranks();
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     program::Op& op = program.ops[i];
     if (op.kind != program::WorkKind::kCollective) continue;

@@ -51,7 +51,7 @@ using KernelTimesMaker = std::function<std::unique_ptr<step_cost::KernelTimes>()
 
 struct AskedStep {
   serving::ScheduledStep step;
-  std::uint32_t tokens;  ///< of the matrix products
+  std::uint32_t tokens = 0;  ///< of the matrix products, at least
 };
 
 /// The step with the most tokens, the most sequences and the longest contexts of the scheduler.
@@ -80,8 +80,10 @@ MeasuredKernels measured_kernels(KernelTimesMaker times, const synth::ServerPlan
   step_cost::CapturedGraphs captured = step_cost::vllm_graphs(plan.scheduler);
   MeasuredKernels made;
   TimedKernels kernels(times(), captured);
-  for (const auto& [step, tokens] : asked) {
-    (void)kernels.kernel_time(step, {tokens, plan.members * tokens});
+  for (const auto& [step, least] : asked) {
+    const serving::StepShape shape = step_cost::shape_of(step, captured);
+    const std::uint32_t tokens = std::max(least, shape.tokens);
+    (void)kernels.kernel_time(step, {tokens, plan.members * tokens, shape.graphs});
   }
   kernels.add_counters(made.counters);
   made.maker = [times = std::move(times), captured = std::move(captured)] {
@@ -142,10 +144,13 @@ struct RecordedSource {
   model::Precision precision;
 };
 
-/// A step of sequences with one token each, which attends to itself alone.
-AskedStep decode_step(std::uint32_t sequences) {
-  AskedStep out{{}, sequences};
-  for (std::uint32_t i = 0; i < sequences; ++i) out.step.add({.context = 1});
+/// A step of sequences that decode from a context of one token, with all drafts.
+AskedStep decode_step(std::uint32_t sequences, const serving::SchedulerSpec& spec) {
+  const std::uint32_t drafts = spec.speculation.tokens;
+  AskedStep out;
+  for (std::uint32_t i = 0; i < sequences; ++i) {
+    out.step.add({.new_tokens = 1 + drafts, .context = 1, .drafted = drafts});
+  }
   return out;
 }
 
@@ -167,7 +172,8 @@ Result<MeasuredKernels> load_recorded_kernels(const std::string& path,
   };
   MeasuredKernels made = measured_kernels(
       times, plan,
-      {largest_step(plan.scheduler), decode_step(1), decode_step(plan.scheduler.max_num_seqs)});
+      {largest_step(plan.scheduler), decode_step(1, plan.scheduler),
+       decode_step(plan.scheduler.max_num_seqs, plan.scheduler)});
   const std::string& recorded = source->steps.gpu;
   if (!recorded.empty() && recorded != request.gpu.name) {
     made.counters.add(step_cost::kRecordedOnOtherGpu);

@@ -56,7 +56,8 @@ struct FillerInputs {
                                                       const std::string& device_folder,
                                                       const ProgressText& progress);
 
-/// The run without its fillers. Faults: check_ranks.
+/// The run without its fillers. Faults: of the config as a whole with the job: ranks, power, nodes,
+/// checkpoints, memory; that of memory names larger ones of the devices in `device_folder`.
 [[nodiscard]] CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
                                                     std::shared_ptr<const LoadedTraining> training,
                                                     const std::string& device_folder);

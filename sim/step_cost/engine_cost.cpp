@@ -85,12 +85,14 @@ CapturedGraphs vllm_graphs(const serving::SchedulerSpec& scheduler) {
       std::min({2 * std::uint64_t{scheduler.max_num_seqs} * out.query,
                 std::uint64_t{kLargestGraph}, std::uint64_t{scheduler.max_num_batched_tokens}});
   for (std::uint32_t size = 1; size <= most;) {
-    const std::uint32_t rounded = divide_up(size, out.query) * out.query;
-    const bool known = !out.sizes.empty() && out.sizes.back() == rounded;
-    if (rounded <= most && !known) out.sizes.push_back(rounded);
+    out.sizes.push_back(size);
     if (size < 8) size *= 2;
     else size += size < 256 ? 8 : 16;
   }
+  const std::uint32_t largest = out.sizes.back();
+  for (std::uint32_t& size : out.sizes) size = divide_up(size, out.query) * out.query;
+  std::erase_if(out.sizes, [largest](std::uint32_t size) { return size > largest; });
+  out.sizes.erase(std::ranges::unique(out.sizes).begin(), out.sizes.end());
   return out;
 }
 

@@ -34,7 +34,7 @@ struct CapturedGraphs {
 /// vLLM's default (0.19, VllmConfig._set_cudagraph_sizes): 1, 2, 4, from 8 on every 8th, from 256
 /// on every 16th up to twice the most decoding tokens of a step (one for each sequence, and its
 /// drafts), at most 512 and at most a step's limit; with drafts each rounded up to a multiple of
-/// `query` (adjust_cudagraph_sizes_for_spec_decode).
+/// `query`, unless that is above the last (adjust_cudagraph_sizes_for_spec_decode).
 [[nodiscard]] CapturedGraphs vllm_graphs(const serving::SchedulerSpec& scheduler);
 
 /// The launch of a step of `tokens`. `uniform`: each sequence has `captured.query`.

@@ -194,7 +194,7 @@ std::uint32_t ServerProgram::set(const serving::ScheduledStep& step, workload::S
   const Kind kind = kind_of(sums);
   const StepGraphs graphs = std::min(tokens.graphs, shape_of(step).graphs);
   const auto found = std::ranges::find(threads_, Launch{kind, graphs}, &Template::launch);
-  BUBBLESIM_DCHECK(found != threads_.end(), "a step without a thread");
+  BUBBLESIM_CHECK(found != threads_.end(), "a step without a thread");
   const Template& thread = *found;
   const auto index = static_cast<std::uint32_t>(found - threads_.begin());
   program::Op* op = &program_.ops[thread.first];

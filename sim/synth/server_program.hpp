@@ -1,11 +1,11 @@
 // The steps of a language-model engine as passes of a program, launched as inference_program.hpp
 // says.
 //
-// A step has no bucket. The program has a thread for each kind of step (prompts, decode, both), and
-// with graphs a second one for steps that fit none, with the kernels of such a step; before a pass
-// starts, each kernel gets its time and launch in the present step: matrix products by its tokens,
-// the head by its sequences, attention by the sums of its queries, keys and pairs. Timed products
-// are kept by their number of tokens.
+// A step has no bucket. The program has a thread for each kind of step (prompts, decode, both) and
+// each way to launch it (graphs, none), with the kernels of such a step; before a pass starts,
+// each kernel gets its time and launch in the present step: matrix products by its tokens, the
+// head by its sequences, attention by the sums of its queries, keys and pairs. Timed products are
+// kept by their number of tokens.
 //
 // A server over several GPUs has a program on each, all with the same steps: kernels of a GPU's
 // part of each layer, and exchanges between them, each of which starts when the last GPU has
@@ -23,10 +23,9 @@
 // captures, except for attention and logits. Members' steps are launched alike, as
 // step_cost::EngineCost has it; passes of the draft model are pieces (vLLM 0.19). Simplified: a
 // prompt of as many tokens as a round of drafts checks is in pieces (one graph in vLLM). Swapped
-// blocks cost their bytes over the host link,
-// one direction after the other, and kCopyLatency for each copy (swap_group). They are copied
-// before the step with its input, or beside its kernels on a separate stream, for which the step
-// waits at its end (swap_timing).
+// blocks cost their bytes over the host link, one direction after the other, and kCopyLatency for
+// each copy (swap_group). They are copied before the step with its input, or beside its kernels on
+// a separate stream, for which the step waits at its end (swap_timing).
 //
 // If the plan has measured times of steps (ServerPlan::kernels), a step's kernels and the gaps
 // between them together take that time, divided in proportion to the kernel model's times.

@@ -94,6 +94,7 @@ class Rows {
   /// Moves to the next row. False: the table's end, or damage.
   [[nodiscard]] bool next();
   [[nodiscard]] bool damaged() const { return damaged_; }
+  /// Precondition: next() was true.
   [[nodiscard]] bool has(std::size_t column) const { return present_[column]; }
 
   /// Nothing if the value is of another type or absent.

@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 4> kOpTables{
 struct NsysFile {
   JobTrace job;
   bool ranks_recorded = false;
+  bool absolute = false;  ///< its times count from 1970
   std::set<std::int64_t> processes;  ///< global ids of the ranks' processes
   TraceTime begin = TraceTime::max();  ///< of its device operations
   TraceTime end = TraceTime::min();
@@ -129,13 +130,14 @@ Result<NsysFile> import_database(const nsys::Database& database,
   if (set.ranks.empty()) return fail(database.source(), {}, look_of(database));
   NsysFile file;
   file.ranks_recorded = numbers.recorded;
+  file.absolute = session.is_absolute();
   for (std::size_t i = 0; i < set.ranks.size(); ++i) {
     RankTrace& trace = file.job.ranks.emplace_back(std::move(set.ranks[i].trace));
     trace.rank = numbers.ranks[i];
     trace.world_size = numbers.world_size;
     trace.process = processes[i];
     session.count(nsys::kDuplicates, drop_duplicates(trace));
-    file.processes.insert(set.ranks[i].process);
+    if (set.ranks[i].process != 0) file.processes.insert(set.ranks[i].process);
     for (const DeviceOp& op : trace.device_ops) {
       file.begin = std::min(file.begin, op.start);
       file.end = std::max(file.end, op.start + op.duration);
@@ -182,6 +184,7 @@ bool distinct(const std::vector<NsysFile>& files) {
 Result<void> refuse_repeats(std::span<const fs::path> paths, const std::vector<NsysFile>& files) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
+      if (!files[i].absolute || !files[k].absolute) continue;
       const bool apart = files[i].end <= files[k].begin || files[k].end <= files[i].begin;
       const bool shared = std::ranges::any_of(files[i].processes, [&](std::int64_t process) {
         return files[k].processes.contains(process);

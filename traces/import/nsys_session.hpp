@@ -179,6 +179,9 @@ class NsysSession {
     if (rows.damaged()) count(kTableDamaged);
   }
 
+  /// Its times count from 1970.
+  [[nodiscard]] bool is_absolute() const { return since_1970_ || base_ns_ > 0; }
+
  private:
   void report();
   void read_base();
@@ -187,8 +190,8 @@ class NsysSession {
   const ProgressCallback& progress_;
   std::uint64_t rows_ = 0;
   std::uint64_t rows_total_ = 0;
-  std::int64_t base_ns_ = 0;
-  bool since_1970_ = false;
+  std::int64_t base_ns_ = 0;  ///< 0: not known, or in the times
+  bool since_1970_ = false;   ///< the times count so
 };
 
 // Decides which processes and GPUs are ranks (those that ran kernels), and assigns each row of the

@@ -59,6 +59,8 @@ class StopSignals {
 class Ticker {
  public:
   Ticker(Duration pause, std::function<void()> look);
+  Ticker(const Ticker&) = delete;  // `look` knows where its owner is
+  Ticker& operator=(const Ticker&) = delete;
 
  private:
   std::jthread thread_;

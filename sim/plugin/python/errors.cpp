@@ -94,7 +94,7 @@ StopOnInterrupt::~StopOnInterrupt() {
 
 void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& stop,
                        const std::function<void()>& tick) {
-  const std::future<void> done = std::async(std::launch::async, work);
+  std::future<void> done = std::async(std::launch::async, work);
   std::exception_ptr raised;
   while (unlocked([&] { return done.wait_for(kTick); }) != std::future_status::ready) {
     if (raised) continue;
@@ -107,6 +107,7 @@ void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& sto
     }
   }
   if (raised) std::rethrow_exception(raised);
+  done.get();
 }
 
 }  // namespace bubblesim::plugin::python

@@ -50,7 +50,7 @@ void bind_errors(py::module_& module);
 
 /// Does `work` on a thread of its own, without Python's lock, and waits for it. Twenty times a
 /// second it takes the lock, checks for Ctrl-C and calls `tick`. An exception of either sets
-/// `stop`, which `work` must heed, and is raised when `work` has returned. `work` does not throw.
+/// `stop`, which `work` must heed, and is raised when `work` has returned; one of `work` likewise.
 void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& stop,
                        const std::function<void()>& tick = {});
 

@@ -103,6 +103,11 @@ std::vector<std::int64_t> limits(const TgsConstants& given, const std::vector<do
 }
 using Limits = std::vector<std::int64_t>;
 
+// 1.5 * 20000 + 1 and 1.5 * 30001 + 1 = 45002.5; a deviation of exactly 3 % is no harm.
+TEST(tgs_limit, starts_at_the_initial_limit_and_grows_by_half) {
+  EXPECT_EQ(limits(default_tgs(), {1, 0.97}), (Limits{20000, 30001, 45002}));
+}
+
 /// Slow start ends with a division by 1.5. Then + max(0.00025 * best, 1000) = + 1000 (250 is
 /// less), or - max(8 %, 1000): - 1146 of 14333.
 TEST(tgs_limit, adds_and_multiplies_in_avoidance) {

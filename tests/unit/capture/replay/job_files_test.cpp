@@ -1,4 +1,4 @@
-// Plans and records as files: whole or refused, and no index of a plan that refers to nothing.
+// Plans and records as files: whole or refused, and nothing that no process can do.
 #include <gmock/gmock.h>
 
 #include <cstdio>
@@ -51,11 +51,13 @@ TEST(JobFiles, NoOtherRankIsThereForTheReader) {
   JobPlan plan = full_plan();
   plan.program.ops[0].collective = 4;
   plan.program.ops[0].result_slot = 2;
-  plan.program.details[0].after_rank = 1;
+  plan.program.details[1].after_rank = 1;
+  plan.program.details[1].after_thread = 7;  // of that rank
   const auto read = must(parse_job_plan(job_plan_bytes(plan), "plan"));
   EXPECT_EQ(read.program.ops[0].collective, program::kNoIndex);
   EXPECT_EQ(read.program.ops[0].result_slot, program::kNoIndex);
-  EXPECT_EQ(read.program.details[0].after_rank, program::kNoIndex);
+  EXPECT_EQ(read.program.details[1].after_rank, program::kNoIndex);
+  EXPECT_EQ(read.program.details[1].after_thread, program::kNoIndex);
 }
 
 TEST(JobFiles, AFileIsReplacedAsAWhole) {

@@ -211,7 +211,7 @@ std::vector<Times> heard(const Played& played) {
   return times;
 }
 
-TEST(FakeGpu, TellsAListenerTheTrueTimes) {
+TEST(FakeGpu, RecordsTheTrueTimes) {
   PlayedJob single = job(0, 2);
   single.plan.record_operations = true;
   const Played played = play(workload::plain_gpu(), {single}).front();

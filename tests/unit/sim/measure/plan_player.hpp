@@ -59,6 +59,7 @@ inline void play_job(HostClock& clock, const std::string& address, const PlayedJ
     return;
   }
   if (job.dies) {
+    clock.sleep_until(origin + std::chrono::microseconds{1});
     for (std::uint32_t op = 0; op < job.plan.program.ops.size(); ++op)
       (*device)->launch({op, 0, op + 1}, 1, 1.0, {});
     into.in_flight = (*device)->in_flight();

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -380,10 +381,10 @@ hardware::ClusterSpec two_leaves(FlowPlacement placement, std::uint64_t seed = 1
   return spec;
 }
 
-Duration all_reduce(const hardware::ClusterSpec& spec) {
+Duration all_reduce(const hardware::ClusterSpec& spec, std::uint32_t ranks = 16) {
   const Topology topology(spec);
   return topology.solo_time(topology.plan(CollectivePattern::kAllReduce, kBig,
-                                          strided_group(0, 16), Algorithm::kRing));
+                                          strided_group(0, ranks), Algorithm::kRing));
 }
 
 /// Flows on the busiest up-link out of the first leaf.
@@ -433,6 +434,53 @@ TEST(FlowPaths, HashesCollideAsOftenAsChanceSays) {
   }
   EXPECT_NEAR(met / 1.0 / kSeeds, 0.5, 0.03);            // 4 standard deviations: 0.032
   EXPECT_NEAR(apart / 1.0 / kSeeds, 24.0 / 256, 0.02);   // 0.018
+}
+
+/// Of L leaves with k flows each on n up-links: the probability that no up-link has more than one.
+double apart_on_all(int leaves, int flows, int links) {
+  double probability = 1;
+  for (int i = 0; i < flows; ++i) probability *= 1 - static_cast<double>(i) / links;
+  return std::pow(probability, leaves);
+}
+
+/// The same of no more than two: j of the links have two flows, flows - 2 j have one. There are
+/// flows! / 2^j ways to give the flows to them, of links^flows in all.
+double pairs_at_most(int leaves, int flows, int links) {
+  double ways = 0;
+  for (int pairs = 0; 2 * pairs <= flows; ++pairs) {
+    const int singles = flows - 2 * pairs;
+    double choices = 1;  // links! / (pairs! singles! (links - pairs - singles)!)
+    for (int i = 0; i < pairs + singles; ++i) choices *= links - i;
+    choices /= std::tgamma(pairs + 1) * std::tgamma(singles + 1);
+    ways += choices * std::tgamma(flows + 1) / std::pow(2, pairs);
+  }
+  return std::pow(ways / std::pow(links, flows), leaves);
+}
+
+// 64 nodes of 8 NICs on 8 leaves, 64 up-links each: of a ring's flows those of a leaf's last node
+// leave it, 8 of them. By two thirds of all hashes none of a leaf's meet, but hardly by any on all
+// leaves: in 7 of 8 cases the busiest up-link has two flows, so that a few hashes may well give one
+// value. In one of ten it has three or more, the tail.
+TEST(FlowPaths, TheTailOfARingOverManyLeavesIsWhatChanceSays) {
+  constexpr int kSeeds = 400;
+  hardware::ClusterSpec spec = round_cluster(64);
+  spec.tree = {.nodes_per_leaf = 8, .uplinks = 64, .placement = FlowPlacement::kPlanned};
+  const Duration apart = all_reduce(spec, 512);
+  spec.tree.placement = FlowPlacement::kHash;
+  std::map<int, int> found;  // flows on the busiest up-link
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    spec.tree.hash_seed = static_cast<std::uint64_t>(seed);
+    const Duration time = all_reduce(spec, 512);
+    // A flow is 2 x 511/512 x 100 MB over 10 GB/s.
+    ++found[1 + static_cast<int>(std::lround(to_seconds(time - apart) / 19.96e-3))];
+  }
+  const double one = apart_on_all(8, 8, 64);
+  const double two = pairs_at_most(8, 8, 64) - one;
+  EXPECT_NEAR(one, 0.026, 0.001);
+  EXPECT_NEAR(two, 0.875, 0.001);
+  EXPECT_NEAR(found[1] / 1.0 / kSeeds, one, 0.033);  // 4 standard deviations: 0.032
+  EXPECT_NEAR(found[2] / 1.0 / kSeeds, two, 0.067);  // 0.066
+  EXPECT_GT(found[3], 0);
 }
 
 // Every rank of one leaf sends 8/16 of its array to the other: 8 x 400 MB over 8 flows.

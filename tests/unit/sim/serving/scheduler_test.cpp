@@ -230,7 +230,9 @@ class TokenCost final : public StepCost {
 
 class Log final : public ServerObserver {
  public:
-  void on_arrival(const Request&, ArrivalOutcome) override {}
+  void on_arrival(const Request& request, ArrivalOutcome what) override {
+    if (what != ArrivalOutcome::kQueued) refused.push_back(request.number);
+  }
   void on_step(const ScheduledStep& step, SimTime start, SimTime end, const Scheduler&) override {
     steps.push_back(std::to_string(to_ns(start) / 1'000'000) + "-" +
                     std::to_string(to_ns(end) / 1'000'000) + " " + text_of(&step));
@@ -238,6 +240,7 @@ class Log final : public ServerObserver {
   void on_finished(const FinishedRequest& request) override { finished.push_back(request); }
 
   std::vector<std::string> steps;
+  std::vector<std::uint64_t> refused;
   std::vector<FinishedRequest> finished;
 };
 
@@ -270,6 +273,16 @@ TEST(LoneServer, AheadItWaitsForTheStepAfterThatToo) {
   EXPECT_EQ(serve_alone(scheduler, source, cost, log), at_ms(19));
   EXPECT_THAT(log.steps, ElementsAre("10-14 1:p4@0*", "14-15 1:1@4*", "15-19 1:1@5* 2:p3@0*"));
   EXPECT_EQ(cost.queued_, 2);
+}
+
+TEST(LoneServer, RefusedRequestsAreNamedAndTheOthersServed) {
+  Scheduler scheduler(small_spec());
+  ListSource source({make_request(1, 100, 1), make_request(2, 3, 1)});
+  TokenCost cost;
+  Log log;
+  EXPECT_EQ(serve_alone(scheduler, source, cost, log), at_ms(3));
+  EXPECT_THAT(log.refused, ElementsAre(1u));
+  EXPECT_EQ(log.finished.size(), 1u);
 }
 
 }  // namespace

@@ -282,6 +282,10 @@ TEST(CapturedGraphs, HoldDraftsAndNoMoreThanAStepMayHave) {
   drafts.speculation.tokens = 2;
   EXPECT_THAT(vllm_graphs(drafts).sizes, ::testing::ElementsAre(3, 6, 9, 18, 24));
   EXPECT_EQ(vllm_graphs(drafts).query, 3U);
+  // 24 is the largest size: 25, its multiple of 5, is left out.
+  drafts = {.max_num_seqs = 3};
+  drafts.speculation.tokens = 4;
+  EXPECT_THAT(vllm_graphs(drafts).sizes, ::testing::ElementsAre(5, 10, 20));
   EXPECT_THAT(vllm_graphs({.max_num_batched_tokens = 20, .max_num_seqs = 64}).sizes,
               ::testing::ElementsAre(1, 2, 4, 8, 16));
 }

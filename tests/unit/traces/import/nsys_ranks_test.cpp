@@ -234,9 +234,15 @@ TEST(NsysRanks, files_without_ranks_are_numbered_in_order) {
 }
 
 TEST(NsysRanks, recordings_of_one_process_one_after_the_other_are_no_ranks) {
-  const Export first(small_export(), "_a");
-  const Export second(kTables + call(5000, 5010, 5) + kernel(5020, 5120, 5), "_b");
-  const Export other(kTables + call(5000, 5010, 5, 2, 200, 201) + kernel(5020, 5120, 5, 200), "_c");
+  const std::string later = kTables + call(5000, 5010, 5) + kernel(5020, 5120, 5);
+  const std::string base =
+      "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
+      "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000);";
+  const Export first(small_export() + base, "_a");
+  const Export second(later + base, "_b");
+  const Export other(kTables + base + call(5000, 5010, 5, 2, 200, 201) +
+                         kernel(5020, 5120, 5, 200), "_c");
+  const Export without_base(later, "_d");
   using Paths = std::vector<std::filesystem::path>;
   const std::string fault =
       error_of(import_nsys_job(Paths{first.path(), other.path(), second.path()})).text();
@@ -244,7 +250,9 @@ TEST(NsysRanks, recordings_of_one_process_one_after_the_other_are_no_ranks) {
                        first.path().string()),
             std::string::npos)
       << fault;
-  EXPECT_EQ(must(import_nsys_job(Paths{first.path(), other.path()})).ranks.size(), 2U);
+  for (const Export* rank : {&other, &without_base}) {
+    EXPECT_EQ(must(import_nsys_job(Paths{first.path(), rank->path()})).ranks.size(), 2U);
+  }
 }
 
 }  // namespace

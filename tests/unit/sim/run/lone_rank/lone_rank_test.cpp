@@ -154,6 +154,22 @@ TEST(LoneRank, ReportsOneRankOfTheSameWorld) {
   EXPECT_EQ(report.baseline.training_mean_iteration, 7ms);
 }
 
+// Its first step comes after the first of rank 0.
+TEST(LoneRank, WaitsForNoStepOfAnotherRankOfItsProcess) {
+  LoadedRun run = small_run({});
+  workload::JobProgram job = *run.training;
+  program::Program& second = job.ranks[1];
+  second.threads[0].steps[0].detail = static_cast<std::uint32_t>(second.details.size());
+  program::StepDetail& detail = second.details.emplace_back();
+  detail.after_thread = 0;
+  detail.after_rank = 0;
+  job.shared_hosts = true;
+  run.training = std::move(job);
+  const auto single = must(lone_rank(run, 1));
+  EXPECT_EQ(single.training->ranks[0].details.back().after_thread, program::kNoIndex);
+  EXPECT_EQ(single.training->ranks[0].details.back().after_rank, program::kNoIndex);
+}
+
 TEST(LoneRank, ItsPolicyIsToldOfAJobOfOneGpu) {
   const LoadedRun run = small_run({});
   EXPECT_EQ(rank_info(run, 1).ranks, 2U);
