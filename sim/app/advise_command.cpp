@@ -241,6 +241,7 @@ CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& a
 void add_advise_options(CLI::App& command, AdviseArguments& arguments, AppContext& context) {
   arguments.job.command = "advise";
   arguments.job.config_kind = "question";
+  arguments.job.duration = "120s";
   command.add_option("QUESTION|TRAINING", arguments.job.config,
                      "Question (JSON; configs/README.md); with FILLER: traces of the training "
                      "job, a file or a folder");

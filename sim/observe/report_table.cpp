@@ -64,8 +64,7 @@ std::string recovered_cell(const Row& row) {
 
 std::string memory_cell(const Row& row) {
   const Bytes memory = memory_high_water(row.policy->gpus);
-  return memory == Bytes{} ? "-"
-                           : fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9);
+  return memory == Bytes{} ? "-" : fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9);
 }
 
 /// At least three significant digits, without an exponent.
@@ -93,7 +92,7 @@ enum class Shown : std::uint8_t {
   kAlways,
   kAmongSeveral,  ///< in the narrow table only where a policy has several fillers
   kWide,
-  kMetered,       ///< in the wide table, where power is metered
+  kMetered,  ///< in the wide table, where power is metered
 };
 
 struct Column {
@@ -134,8 +133,7 @@ constexpr std::array kColumns{
            [](const Row& row) {
              return row.filler ? std::to_string(row.filler->requests_completed) : std::string("-");
            }},
-    Column{"left", Shown::kWide, Align::kRight,
-           backlog_cell<&FillerResult::requests_unfinished>},
+    Column{"left", Shown::kWide, Align::kRight, backlog_cell<&FillerResult::requests_unfinished>},
     Column{"busy %", Shown::kWide, Align::kRight, gpu_cell<&GpuUse::busy_fraction>},
     Column{"bubble %", Shown::kWide, Align::kRight, gpu_cell<&GpuUse::bubble_fraction>},
     Column{"recovered %", Shown::kAlways, Align::kRight, recovered_cell},
@@ -170,10 +168,11 @@ void append_jobs(std::string& text, const PolicyResult& policy, const std::strin
   for (const FillerResult& filler : policy.fillers) {
     if (!filler.jobs) continue;
     const FillJobs& jobs = *filler.jobs;
-    text += fmt::format("fill jobs: {}: {}: {} of {} finished, {} running, {} waiting; mean "
-                        "completion {}, makespan {}",
-                        label, filler.name, jobs.finished, jobs.submitted, jobs.running,
-                        jobs.waiting, span_text(jobs.mean_completion), span_text(jobs.makespan));
+    text += fmt::format(
+        "fill jobs: {}: {}: {} of {} finished, {} running, {} waiting; mean "
+        "completion {}, makespan {}",
+        label, filler.name, jobs.finished, jobs.submitted, jobs.running, jobs.waiting,
+        span_text(jobs.mean_completion), span_text(jobs.makespan));
     if (jobs.deadlines_met + jobs.deadlines_missed + jobs.deadlines_open > 0) {
       text += fmt::format("; deadlines: {} met, {} missed, {} open", jobs.deadlines_met,
                           jobs.deadlines_missed, jobs.deadlines_open);
@@ -182,26 +181,79 @@ void append_jobs(std::string& text, const PolicyResult& policy, const std::strin
   }
 }
 
-std::string figure_text(const KnownFigure& known) {
+std::string figure_name(const KnownFigure& known) {
   static const std::map<std::string, std::string> kWords{
       {"training_rate", "training"}, {"filler_rate", "rate"}, {"latency_p95", "p95"}};
-  std::string text = known.filler.empty() ? "" : known.filler + ' ';
-  text += kWords.at(known.figure);
-  if (known.overloaded) return text + " overloaded";
-  if (!known.found) return text + " not known !";
-  return text + fmt::format(" +-{:.2f} %{}", 100 * *known.found, known.reached ? "" : " !");
+  return (known.filler.empty() ? "" : known.filler + ' ') + kWords.at(known.figure);
+}
+
+std::string figure_text(const KnownFigure& known) {
+  if (known.overloaded) return figure_name(known) + " overloaded";
+  if (!known.found) return figure_name(known) + " not known !";
+  return fmt::format("{} +-{:.2f} %{}", figure_name(known), 100 * *known.found,
+                     known.reached ? "" : " !");
 }
 
 /// How long a run without a given length was, and how sure its figures are.
-void append_precision(std::string& text, const PolicyResult& policy, const std::string& label) {
-  if (!policy.precision) return;
+std::string length_text(const PolicyResult& policy, const std::string& label) {
   std::string figures;
   for (const KnownFigure& known : policy.precision->figures) {
     figures += (figures.empty() ? "" : ", ") + figure_text(known);
   }
-  text += fmt::format("length: {}: {:.1f} s measured after {:.1f} s; {} (confidence {:g} %)\n",
-                      label, to_seconds(policy.simulated - policy.warmup),
-                      to_seconds(policy.warmup), figures, 100 * policy.precision->confidence);
+  return fmt::format("length: {}: {:.1f} s measured after {:.1f} s; {} (confidence {:g} %)\n",
+                     label, to_seconds(policy.simulated - policy.warmup), to_seconds(policy.warmup),
+                     figures, 100 * policy.precision->confidence);
+}
+
+/// The least sure of several runs' figures, by name.
+std::string least_sure_text(const std::vector<const PolicyResult*>& runs,
+                            const std::vector<PolicyResult>& all) {
+  std::vector<std::pair<const KnownFigure*, const PolicyResult*>> least;
+  for (const PolicyResult* run : runs) {
+    for (const KnownFigure& known : run->precision->figures) {
+      if (!known.found || known.overloaded) continue;
+      const auto same = std::ranges::find(least, figure_name(known),
+                                          [](const auto& one) { return figure_name(*one.first); });
+      if (same == least.end()) {
+        least.emplace_back(&known, run);
+      } else if (*known.found > *same->first->found) {
+        *same = {&known, run};
+      }
+    }
+  }
+  std::string text;
+  for (const auto& [known, run] : least) {
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", figure_text(*known),
+                        policy_label(*run, all));
+  }
+  return text;
+}
+
+/// A line a run, or one for all whose figures are as sure as was asked for.
+std::string lengths_text(const RunReport& report, Columns columns) {
+  std::string text;
+  std::vector<const PolicyResult*> sure;
+  for (const PolicyResult& policy : report.policies) {
+    if (!policy.precision) continue;
+    const bool known = std::ranges::all_of(
+        policy.precision->figures,
+        [](const KnownFigure& figure) { return figure.reached || figure.overloaded; });
+    if (known) sure.push_back(&policy);
+    if (!known || columns == Columns::kAll) {
+      text += length_text(policy, policy_label(policy, report.policies));
+    }
+  }
+  if (columns == Columns::kAll || sure.empty()) return text;
+  if (sure.size() == 1)
+    return length_text(*sure[0], policy_label(*sure[0], report.policies)) + text;
+  const auto measured = [](const PolicyResult* run) { return run->simulated - run->warmup; };
+  const auto [shortest, longest] = std::ranges::minmax_element(sure, {}, measured);
+  return fmt::format(
+      "length: {:.1f} s ({}) to {:.1f} s ({}) measured; at worst {}; confidence {:g} "
+      "%\n{}",
+      to_seconds(measured(*shortest)), policy_label(**shortest, report.policies),
+      to_seconds(measured(*longest)), policy_label(**longest, report.policies),
+      least_sure_text(sure, report.policies), 100 * sure.front()->precision->confidence, text);
 }
 
 /// What fillers may use in the bubbles, least to most over GPUs.
@@ -229,10 +281,10 @@ std::string measured_text(const std::optional<Measurement>& measured) {
 /// What a cap or a clock costs the job itself: "train kept" is of the job under the same limit.
 std::string power_limit_text(const std::optional<PowerLimitCost>& cost) {
   if (!cost) return {};
-  return fmt::format("power limit: alone, training keeps {:.3f} of its {:.3f} it/s at {:.1f} W a "
-                     "GPU instead of {:.1f} W\n",
-                     cost->kept, cost->unlimited_iterations_per_s, cost->limited_w,
-                     cost->unlimited_w);
+  return fmt::format(
+      "power limit: alone, training keeps {:.3f} of its {:.3f} it/s at {:.1f} W a "
+      "GPU instead of {:.1f} W\n",
+      cost->kept, cost->unlimited_iterations_per_s, cost->limited_w, cost->unlimited_w);
 }
 
 // Recording and repetition are one number to 0.1 %.
@@ -321,8 +373,8 @@ std::string report_table(const RunReport& report, Columns columns) {
     if (policy.fillers.empty()) add_row(nullptr, {});
     for (std::size_t i = 0; i < policy.fillers.size(); ++i) add_row(&policy.fillers[i], i);
     append_jobs(notes, policy, label);
-    append_precision(notes, policy, label);
   }
+  notes += lengths_text(report, columns);
   notes += power_limit_text(report.baseline.power_limit);
   std::string text = heading(report, columns);
   text += rows_text(columns_of(report, columns), rows);

@@ -79,9 +79,9 @@ void add_quick_options(CLI::App& command, RunArguments& arguments) {
   command
       .add_option("--duration", arguments.duration,
                   "Simulated time, such as 60s, with CONFIG in place of its duration or "
-                  "iterations; without CONFIG also auto: until training's rate is known to 0.5 %, "
-                  "an offline filler's rate to 2 %, an online one's p95 to 5 %; measured for 120s "
-                  "at most, or for half of the time in which a policy settles")
+                  "iterations. Without CONFIG auto: until training's rate is known to 0.5 %, an "
+                  "offline filler's rate to 2 %, an online one's p95 to 5 %; measured for 120s at "
+                  "most, or for half of the time in which a policy settles")
       ->capture_default_str();
   command
       .add_option("--warmup", arguments.warmup,

@@ -77,7 +77,7 @@ struct RunArguments {
   std::string out;
   std::string timeline;
   std::string timeline_policy;
-  std::string duration = "120s";
+  std::string duration = "auto";
   std::string warmup;  ///< empty: by the duration
   ConfigOverrides overrides;  ///< of a run with a config
   std::string timeline_window = "1s";
