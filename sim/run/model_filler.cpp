@@ -27,15 +27,12 @@ namespace {
 
 class TimedKernels final : public synth::StepKernels {
  public:
-  TimedKernels(std::unique_ptr<step_cost::KernelTimes> times, step_cost::CapturedGraphs captured)
-      : times_(std::move(times)), captured_(std::move(captured)) {}
+  explicit TimedKernels(std::unique_ptr<step_cost::KernelTimes> times) : times_(std::move(times)) {}
 
-  Duration kernel_time(const serving::ScheduledStep& step, workload::StepTokens tokens) override {
-    step_cost::set_batch(step, captured_, batch_);
-    batch_.graphs = std::min(batch_.graphs, tokens.graphs);
-    batch_.padded_tokens = tokens.own;
-    batch_.group_tokens = tokens.group;
-    const double us = times_->batch_us(batch_) + times_->experts_us(tokens.group);
+  Duration kernel_time(const serving::ScheduledStep& step,
+                       const serving::StepShape& shape) override {
+    step_cost::set_batch(step, shape, batch_);
+    const double us = times_->batch_us(batch_) + times_->experts_us(shape.group);
     return std::max(Duration{1}, Duration{std::llround(1e3 * us)});
   }
 
@@ -43,7 +40,6 @@ class TimedKernels final : public synth::StepKernels {
 
  private:
   std::unique_ptr<step_cost::KernelTimes> times_;
-  step_cost::CapturedGraphs captured_;
   step_cost::Batch batch_;
 };
 
@@ -77,18 +73,17 @@ step_cost::ServerLayout layout_of(const synth::ServerPlan& plan) {
 /// `asked`: steps whose times are computed, to find gaps in the measurements.
 MeasuredKernels measured_kernels(KernelTimesMaker times, const synth::ServerPlan& plan,
                                  const std::vector<AskedStep>& asked) {
-  step_cost::CapturedGraphs captured = step_cost::vllm_graphs(plan.scheduler);
+  const step_cost::CapturedGraphs captured = step_cost::vllm_graphs(plan.scheduler);
   MeasuredKernels made;
-  TimedKernels kernels(times(), captured);
+  TimedKernels kernels(times());
   for (const auto& [step, least] : asked) {
-    const serving::StepShape shape = step_cost::shape_of(step, captured);
-    const std::uint32_t tokens = std::max(least, shape.tokens);
-    (void)kernels.kernel_time(step, {tokens, plan.members * tokens, shape.graphs});
+    serving::StepShape shape = step_cost::shape_of(step, captured);
+    shape.padded = std::max(least, shape.padded);
+    shape.group = plan.members * shape.padded;
+    (void)kernels.kernel_time(step, shape);
   }
   kernels.add_counters(made.counters);
-  made.maker = [times = std::move(times), captured = std::move(captured)] {
-    return std::make_unique<TimedKernels>(times(), captured);
-  };
+  made.maker = [times = std::move(times)] { return std::make_unique<TimedKernels>(times()); };
   return made;
 }
 

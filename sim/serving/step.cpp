@@ -1,5 +1,7 @@
 #include "sim/serving/step.hpp"
 
+#include <algorithm>
+
 namespace bubblesim::serving {
 
 void StepTotals::add(const StepSequence& sequence) {
@@ -28,6 +30,18 @@ ScheduledStep idle_step(std::uint32_t tokens) {
   ScheduledStep step;
   step.add({.new_tokens = tokens, .drafted = tokens - 1});
   return step;
+}
+
+void launch_alike(std::span<StepShape> members) {
+  const StepGraphs graphs = std::ranges::min(members, {}, &StepShape::graphs).graphs;
+  const std::uint32_t padded = std::ranges::max(members, {}, &StepShape::padded).padded;
+  std::uint32_t group = 0;
+  for (StepShape& member : members) {
+    member.graphs = graphs;
+    member.padded = graphs == StepGraphs::kNone ? member.tokens : padded;
+    group += member.padded;
+  }
+  for (StepShape& member : members) member.group = group;
 }
 
 void ScheduledStep::add(const StepSequence& sequence) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/base/counters.hpp"
@@ -122,8 +123,17 @@ enum class StepGraphs : std::uint8_t {
 /// How a step is launched.
 struct StepShape {
   StepGraphs graphs = StepGraphs::kNone;
-  std::uint32_t tokens = 1;  ///< through the model, padding to a captured graph included
+  std::uint32_t tokens = 1;  ///< through the model
+  std::uint32_t padded = 1;  ///< including padding to a captured graph
+  std::uint32_t group = 1;   ///< padded, of all data-parallel members, which step together; without
+                             ///< others, its own
 };
+
+/// Gives the members of a group, each with the shape of its step alone, those of the step together:
+/// whole graphs only where each step is one, else pieces, and none where a step fits no graph;
+/// graphs all have the largest size (vLLM, `coordinate_batch_across_dp` in
+/// vllm/v1/worker/dp_utils.py).
+void launch_alike(std::span<StepShape> members);
 
 /// The results of a step's end.
 struct StepOutcome {

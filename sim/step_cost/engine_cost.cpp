@@ -15,19 +15,6 @@ namespace {
 
 Duration rounded(double microseconds) { return Duration(std::llround(microseconds * 1000)); }
 
-// Members of a group launch alike: whole graphs only where each step is one, else pieces, and none
-// where a step fits no graph; graphs all have the largest size (vLLM, `coordinate_batch_across_dp`
-// in vllm/v1/worker/dp_utils.py).
-void launch_alike(std::vector<Batch>& batches) {
-  const StepGraphs graphs = std::ranges::min_element(batches, {}, &Batch::graphs)->graphs;
-  const std::uint32_t padded =
-      std::ranges::max_element(batches, {}, &Batch::padded_tokens)->padded_tokens;
-  for (Batch& batch : batches) {
-    batch.graphs = graphs;
-    batch.padded_tokens = graphs == StepGraphs::kNone ? batch.tokens : padded;
-  }
-}
-
 }  // namespace
 
 EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model,
@@ -38,21 +25,21 @@ EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model
 
 Duration EngineCost::step_time(std::span<const serving::ScheduledStep* const> steps, bool queued) {
   BUBBLESIM_CHECK(!steps.empty(), "a step of a group without members");
-  batches_.resize(steps.size());
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    set_batch(steps[i] == nullptr ? idle_ : *steps[i], captured_, batches_[i]);
-  }
-  launch_alike(batches_);
-  std::uint32_t group_tokens = 0;
-  for (const Batch& batch : batches_) group_tokens += batch.padded_tokens;
+  const auto work_of = [this](const serving::ScheduledStep* step) -> const serving::ScheduledStep& {
+    return step == nullptr ? idle_ : *step;
+  };
+  shapes_.clear();
+  for (const auto* step : steps) shapes_.push_back(shape_of(work_of(step), captured_));
+  serving::launch_alike(shapes_);
   double slowest = 0;
-  for (Batch& batch : batches_) {
-    batch.group_tokens = group_tokens;
-    const double us = kernels_.batch_us(batch) + exchange_us(model_, layout_, batch.padded_tokens,
-                                                             group_tokens, batch.sequences);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const serving::StepShape& shape = shapes_[i];
+    set_batch(work_of(steps[i]), shape, batch_);
+    const double us = kernels_.batch_us(batch_) +
+                      exchange_us(model_, layout_, shape.padded, shape.group, batch_.sequences);
     slowest = std::max(slowest, us);
   }
-  if (model_.mixture) slowest += kernels_.experts_us(group_tokens);
+  if (model_.mixture) slowest += kernels_.experts_us(shapes_.front().group);
   Duration host = engine_.output;
   if (!queued) host += engine_.prepare;
   if (!std::exchange(has_stepped_, true)) host += engine_.first_step;
@@ -67,8 +54,8 @@ constexpr std::uint32_t kLargestGraph = 512;
 
 serving::StepShape shape_of(std::uint32_t tokens, bool uniform, const CapturedGraphs& captured) {
   const auto size = std::ranges::lower_bound(captured.sizes, tokens);
-  if (size == captured.sizes.end()) return {StepGraphs::kNone, tokens};
-  return {uniform ? StepGraphs::kWhole : StepGraphs::kPieces, *size};
+  if (size == captured.sizes.end()) return {StepGraphs::kNone, tokens, tokens, tokens};
+  return {uniform ? StepGraphs::kWhole : StepGraphs::kPieces, tokens, *size, *size};
 }
 
 serving::StepShape shape_of(const serving::ScheduledStep& step, const CapturedGraphs& captured) {
@@ -96,22 +83,18 @@ CapturedGraphs vllm_graphs(const serving::SchedulerSpec& scheduler) {
   return out;
 }
 
-void set_batch(const serving::ScheduledStep& step, const CapturedGraphs& captured, Batch& batch) {
-  batch.tokens = 0;
+void set_batch(const serving::ScheduledStep& step, const serving::StepShape& shape, Batch& batch) {
+  batch.shape = shape;
   batch.sequences = static_cast<std::uint32_t>(step.sequences.size());
   batch.chunks.clear();
   batch.decodes.clear();
   for (const serving::StepSequence& sequence : step.sequences) {
-    batch.tokens += sequence.new_tokens;
     if (sequence.new_tokens == 1) {
       batch.decodes.push_back(sequence.context + 1);
     } else {
       batch.chunks.push_back({sequence.new_tokens, sequence.context});
     }
   }
-  const serving::StepShape shape = shape_of(step, captured);
-  batch.padded_tokens = batch.group_tokens = shape.tokens;
-  batch.graphs = shape.graphs;
 }
 
 namespace {

@@ -50,12 +50,8 @@ struct PromptChunk {
 };
 
 struct Batch {
-  std::uint32_t tokens = 0;         ///< through the model
-  std::uint32_t padded_tokens = 0;  ///< including padding to a graph
-  std::uint32_t group_tokens = 0;   ///< padded, over all members of its group; without a group, its
-                                    ///< own
+  serving::StepShape shape;
   std::uint32_t sequences = 0;      ///< rows of the logits, unfinished prompts included
-  StepGraphs graphs = StepGraphs::kNone;
   std::vector<PromptChunk> chunks;  ///< of more than one token
   std::vector<std::uint32_t> decodes;  ///< tokens that a single token attends to, itself included
 
@@ -64,7 +60,7 @@ struct Batch {
 };
 
 /// Replaces `batch`; its vectors keep their memory.
-void set_batch(const serving::ScheduledStep& step, const CapturedGraphs& captured, Batch& batch);
+void set_batch(const serving::ScheduledStep& step, const serving::StepShape& shape, Batch& batch);
 
 /// An engine's costs besides its kernels. configs/engines/*.json (configs/engines/README.md
 /// explains each key): every constant is an object with its value and its source.
@@ -150,7 +146,8 @@ class EngineCost {
   const EngineSpec& engine_;
   CapturedGraphs captured_;
   serving::ScheduledStep idle_;  ///< of a member without work
-  std::vector<Batch> batches_;  ///< by member; members to reuse their memory
+  std::vector<serving::StepShape> shapes_;  ///< by member; kept, as the batch, for its memory
+  Batch batch_;
   bool has_stepped_ = false;
 };
 

@@ -41,12 +41,12 @@ double ModelTimes::batch_us(const Batch& batch) {
   for (const PromptChunk& chunk : batch.chunks) sums.prompts.add({chunk.tokens, chunk.cached});
   for (const std::uint32_t length : batch.decodes) sums.singles.add({1, length - 1});
   // Sequences that only fill a graph up.
-  const std::uint32_t filling = batch.padded_tokens - batch.tokens;
+  const std::uint32_t filling = batch.shape.padded - batch.shape.tokens;
   for (std::uint32_t i = 0; i < filling; ++i) sums.singles.add({1, 0});
-  sums.tokens = batch.padded_tokens;
+  sums.tokens = batch.shape.padded;
   sums.rows = batch.sequences + filling;
-  sums.group_tokens = batch.group_tokens;
-  return sums_us(sums, batch.graphs);
+  sums.group_tokens = batch.shape.group;
+  return sums_us(sums, batch.shape.graphs);
 }
 
 double ModelTimes::sums_us(const model::IterationSums& sums, StepGraphs graphs) const {
@@ -135,7 +135,7 @@ model::IterationSums iteration_sums(const RecordedStep& step, const CapturedGrap
   const serving::StepShape shape =
       shape_of(tokens, uniform(step.prompts) && uniform(step.singles), captured);
   graphs = shape.graphs;
-  out.tokens = shape.tokens;
+  out.tokens = shape.padded;
   out.group_tokens = members * out.tokens;
   const std::uint64_t filling = out.tokens - tokens;
   for (std::uint64_t i = 0; i < filling; ++i) out.singles.add({1, 0});
@@ -193,7 +193,7 @@ double RecordedTimes::factor(bool decodes_only, double tokens) {
 }
 
 double RecordedTimes::batch_us(const Batch& batch) {
-  return model_.batch_us(batch) * factor(batch.decodes_only(), batch.padded_tokens);
+  return model_.batch_us(batch) * factor(batch.decodes_only(), batch.shape.padded);
 }
 
 void RecordedTimes::add_counters(CounterSet& counters) const {

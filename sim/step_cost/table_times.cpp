@@ -12,7 +12,7 @@ TableTimes::TableTimes(const RankTables& tables, const model::TransformerSpec& m
       attention_(tables, std::max(1U, model.kv_heads / layout.tensor), sm_count) {}
 
 double TableTimes::batch_us(const Batch& batch) {
-  return dense_us(batch.padded_tokens) + model_.layers * attention_.layer_us(batch, beyond_) +
+  return dense_us(batch.shape.padded) + model_.layers * attention_.layer_us(batch, beyond_) +
          tables_.lm_head.interpolated(batch.sequences, beyond_) +
          tables_.sampler.interpolated(batch.sequences, beyond_);
 }
@@ -129,7 +129,7 @@ double AttentionTime::uneven_us(const Batch& batch, Lengths lengths, double shar
 }
 
 bool AttentionTime::splits_keys(const Batch& batch) const {
-  const double blocks = static_cast<double>(batch.padded_tokens) * kv_heads_;
+  const double blocks = static_cast<double>(batch.shape.padded) * kv_heads_;
   return blocks < kFullEnough * kBlocksOnSm * sm_count_;
 }
 

@@ -17,7 +17,6 @@
 #include "sim/serving/step.hpp"
 #include "sim/synth/inference_request.hpp"
 #include "sim/workload/arrivals/request_lengths.hpp"
-#include "sim/workload/step_program.hpp"
 
 namespace bubblesim::synth {
 
@@ -29,7 +28,7 @@ class StepKernels {
   /// On one of the server's GPUs, from the start of the first kernel to the end of the last one,
   /// without exchanges and without a draft model's passes; > 0.
   [[nodiscard]] virtual Duration kernel_time(const serving::ScheduledStep& step,
-                                             workload::StepTokens tokens) = 0;
+                                             const serving::StepShape& shape) = 0;
 };
 
 /// Makes an object for each program, since it may keep state. Null: the kernel model is used.

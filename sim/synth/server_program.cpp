@@ -41,13 +41,13 @@ bool is_prompt(const serving::StepSequence& part) { return part.prefill && part.
 
 }  // namespace
 
-model::IterationSums sums_of(const serving::ScheduledStep& step, workload::StepTokens tokens) {
+model::IterationSums sums_of(const serving::ScheduledStep& step, const serving::StepShape& shape) {
   model::IterationSums sums;
   for (const serving::StepSequence& part : step.sequences) {
     (is_prompt(part) ? sums.prompts : sums.singles).add({part.new_tokens, part.context});
   }
-  sums.tokens = tokens.own;
-  sums.group_tokens = tokens.group;
+  sums.tokens = shape.padded;
+  sums.group_tokens = shape.group;
   // A sample for every drafted token, and for a prompt's chunk, where it is thrown away.
   sums.rows = step.totals.prefill_sequences + step.totals.decode_tokens;
   return sums;
@@ -113,8 +113,8 @@ Result<void> ServerProgram::write_thread(PassWriter& passes, Launch launch) {
     if (kind == kMixed && draft == 0) drafts_->learn(work);
     BUBBLESIM_RETURN_IF_ERROR(passes.pass(work, of_pass));
   }
-  const auto tokens = static_cast<std::uint32_t>(sample.totals.tokens());
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto work, passes_.work(sums_of(sample, {tokens, tokens})));
+  const serving::StepShape shape = step_cost::shape_of(sample, {});
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto work, passes_.work(sums_of(sample, shape)));
   if (kind == kMixed) passes_.learn(work);
   BUBBLESIM_RETURN_IF_ERROR(passes.pass_and_result(work, graphs, kTokenBytes));
   if (swaps_beside()) passes.writer().wait_for(swap);
@@ -146,7 +146,7 @@ model::IterationSums ServerProgram::draft_sums(const serving::ScheduledStep& ste
   }
   if (graphs != StepGraphs::kNone) {
     const auto tokens = static_cast<std::uint32_t>(sums.tokens);
-    sums.tokens = step_cost::shape_of(tokens, false, captured_).tokens;
+    sums.tokens = step_cost::shape_of(tokens, false, captured_).padded;
   }
   return sums;
 }
@@ -188,28 +188,27 @@ serving::StepShape ServerProgram::shape_of(const serving::ScheduledStep& step) c
   return shape;
 }
 
-std::uint32_t ServerProgram::set(const serving::ScheduledStep& step, workload::StepTokens tokens,
-                                 bool queued) {
-  const model::IterationSums sums = sums_of(step, tokens);
+std::uint32_t ServerProgram::set(const serving::ScheduledStep& step,
+                                 const serving::StepShape& shape, bool queued) {
+  const model::IterationSums sums = sums_of(step, shape);
   const Kind kind = kind_of(sums);
-  const StepGraphs graphs = std::min(tokens.graphs, shape_of(step).graphs);
-  const auto found = std::ranges::find(threads_, Launch{kind, graphs}, &Template::launch);
+  const auto found = std::ranges::find(threads_, Launch{kind, shape.graphs}, &Template::launch);
   BUBBLESIM_CHECK(found != threads_.end(), "a step without a thread");
   const Template& thread = *found;
   const auto index = static_cast<std::uint32_t>(found - threads_.begin());
   program::Op* op = &program_.ops[thread.first];
   for (std::uint32_t draft = 0; draft < drafts_of(kind); ++draft) {
-    op = drafts_->write(op, draft_sums(step, draft_graphs(graphs, draft), draft),
+    op = drafts_->write(op, draft_sums(step, draft_graphs(shape.graphs, draft), draft),
                         rows_of(kind == kDecode || draft > 0), thread.attention[draft]);
   }
   program::Op* const pass = op;
   op = passes_.write(op, sums, rows_of(kind == kDecode), thread.attention.back());
-  if (kernels_) stretch(pass, op, kernels_->kernel_time(step, tokens));
+  if (kernels_) stretch(pass, op, kernels_->kernel_time(step, shape));
   BUBBLESIM_DCHECK(op == &program_.ops[thread.result], "a step has other kernels than its thread");
   const bool swaps_now = swaps_beside() && !step.awaits_swaps;
   if (swaps_beside()) program_.ops[thread.swap].duration = swaps_now ? swap_time(step) : Duration{};
   program_.ops[thread.input].duration =
-      copy_time(kTokenBytes * tokens.own) + (swaps_now ? Duration{} : swap_time(step));
+      copy_time(kTokenBytes * shape.padded) + (swaps_now ? Duration{} : swap_time(step));
   program_.ops[thread.result].duration = copy_time(kTokenBytes * static_cast<double>(sums.rows));
   program::Step& begin = program_.threads[index].steps.front();
   if (begin.kind == program::StepKind::kPause) {

@@ -20,10 +20,10 @@
 // input, which is left out here.
 //
 // Rounded: steps launched as CUDA graphs (serving::StepGraphs) are padded to the sizes that vLLM
-// captures, except for attention and logits. Members' steps are launched alike, as
-// step_cost::EngineCost has it; passes of the draft model are pieces (vLLM 0.19). Simplified: a
-// prompt of as many tokens as a round of drafts checks is in pieces (one graph in vLLM). Swapped
-// blocks cost their bytes over the host link, one direction after the other, and kCopyLatency for
+// captures, except for attention and logits. Members' steps are launched alike
+// (serving::launch_alike); passes of the draft model are pieces (vLLM 0.19). Simplified: a prompt
+// of as many tokens as a round of drafts checks is in pieces (one graph in vLLM). Swapped blocks
+// cost their bytes over the host link, one direction after the other, and kCopyLatency for
 // each copy (swap_group). They are copied before the step with its input, or beside its kernels on
 // a separate stream, for which the step waits at its end (swap_timing).
 //
@@ -175,10 +175,9 @@ class PassTimer {
 
 class PassWriter;
 
-/// The sums of a step. `tokens`: those in the matrix products. A prompt's single token is decoded
-/// like any other.
+/// The sums of a step. A prompt's single token is decoded like any other.
 [[nodiscard]] model::IterationSums sums_of(const serving::ScheduledStep& step,
-                                           workload::StepTokens tokens);
+                                           const serving::StepShape& shape);
 
 class ServerProgram final : public workload::StepProgram {
  public:
@@ -189,8 +188,8 @@ class ServerProgram final : public workload::StepProgram {
 
   [[nodiscard]] const program::Program& program() const override { return program_; }
   [[nodiscard]] serving::StepShape shape_of(const serving::ScheduledStep& step) const override;
-  [[nodiscard]] std::uint32_t set(const serving::ScheduledStep& step, workload::StepTokens tokens,
-                                  bool queued) override;
+  [[nodiscard]] std::uint32_t set(const serving::ScheduledStep& step,
+                                  const serving::StepShape& shape, bool queued) override;
 
  private:
   enum Kind : std::uint8_t { kPrompts, kDecode, kMixed };

@@ -89,33 +89,21 @@ void EngineService::refill(SimTime now) {
   }
   listener_.on_scheduled(now);
   if (!starts) return;
-  count_tokens();
   start_step(now);
 }
 
-// As step_cost::EngineCost has it.
-void EngineService::count_tokens() {
-  serving::StepShape all{serving::StepGraphs::kWhole, 0};
-  for (const auto& member : members_) {
-    const serving::StepShape shape = member->gpus.front().steps->shape_of(step_of(*member));
-    all = {std::min(all.graphs, shape.graphs), std::max(all.tokens, shape.tokens)};
-  }
-  std::uint32_t group = 0;
-  for (const auto& member : members_) {
-    const auto own = static_cast<std::uint32_t>(step_of(*member).totals.tokens());
-    const bool padded = all.graphs != serving::StepGraphs::kNone;
-    member->tokens = {padded ? all.tokens : own, 0, all.graphs};
-    group += member->tokens.own;
-  }
-  for (const auto& member : members_) member->tokens.group = group;
-}
-
 void EngineService::start_step(SimTime now) {
-  for (const auto& member : members_) at_work_ += member->gpus.size();
+  shapes_.clear();
   for (const auto& member : members_) {
-    const bool queued = !member->start || member->start->queued;
-    for (const Gpu& gpu : member->gpus) {
-      gpu.run->start_thread(gpu.steps->set(step_of(*member), member->tokens, queued), now);
+    shapes_.push_back(member->gpus.front().steps->shape_of(step_of(*member)));
+    at_work_ += member->gpus.size();
+  }
+  serving::launch_alike(shapes_);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const Member& member = *members_[i];
+    const bool queued = !member.start || member.start->queued;
+    for (const Gpu& gpu : member.gpus) {
+      gpu.run->start_thread(gpu.steps->set(step_of(member), shapes_[i], queued), now);
     }
   }
 }

@@ -83,7 +83,6 @@ class EngineService final : public RequestService {
     std::vector<Gpu> gpus;
     std::optional<serving::StepStart> start;  ///< of the step that starts; nothing: the member
                                               ///< idles
-    StepTokens tokens;                        ///< of the step
   };
 
   [[nodiscard]] Member& least_loaded();
@@ -92,7 +91,6 @@ class EngineService final : public RequestService {
   [[nodiscard]] const serving::ScheduledStep& step_of(const Member& member) const {
     return member.start ? *member.start->step : idle_;
   }
-  void count_tokens();
   void start_step(SimTime now);
   void tell(const serving::StepOutcome& outcome, SimTime now);
   void finished(const serving::FinishedRequest& request, SimTime now);
@@ -101,6 +99,7 @@ class EngineService final : public RequestService {
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<const serving::Scheduler*> schedulers_;  ///< by member
   serving::ScheduledStep idle_;                        ///< of a member without work
+  std::vector<serving::StepShape> shapes_;             ///< by member, of the step that starts
   std::vector<const serving::StepOutcome*> outcomes_;  ///< of the step that ends
   std::size_t at_work_ = 0;                            ///< GPUs still at work on the step
   ServiceListener& listener_;

@@ -178,8 +178,7 @@ void filler_program(benchmark::State& state) {
   const Shared<synth::ServerPlan> plan(good(synth::plan_server(llama(), settings)));
   const auto program = good(synth::ServerProgram::make(plan));
   const auto set = [&program](const ScheduledStep& step, bool queued) {
-    const std::uint32_t tokens = program->shape_of(step).tokens;
-    benchmark::DoNotOptimize(program->set(step, {tokens, tokens}, queued));
+    benchmark::DoNotOptimize(program->set(step, program->shape_of(step), queued));
   };
   TimedStep cost(set);
   run_case(state, 2'000, cost);

@@ -44,7 +44,7 @@ std::vector<Mixture> mixtures_of(const CsvTable& table, std::uint32_t least, boo
     const bool is_of_server = mean <= 4096 && mean * sequences <= 100000 && whole("kp") <= 2048;
     if (!is_of_server || sequences < least || (whole("pc") > 0) != with_prompt) continue;
     Mixture mixture;
-    mixture.batch.padded_tokens = sequences;
+    mixture.batch.shape.padded = sequences;
     if (with_prompt) mixture.batch.chunks.push_back({whole("pc"), whole("kp")});
     for (std::uint32_t i = 0; i < sequences; ++i) {
       mixture.batch.decodes.push_back(i < whole("nb") ? whole("kv_big") : whole("kvs"));

@@ -82,7 +82,7 @@ Batch batch_of(std::vector<PromptChunk> chunks, std::vector<std::uint32_t> decod
   batch.chunks = std::move(chunks);
   batch.decodes = std::move(decodes);
   batch.sequences = static_cast<std::uint32_t>(batch.chunks.size() + batch.decodes.size());
-  batch.padded_tokens = static_cast<std::uint32_t>(batch.decodes.size());
+  batch.shape.padded = static_cast<std::uint32_t>(batch.decodes.size());
   return batch;
 }
 
@@ -335,8 +335,8 @@ TEST_F(EngineCostTest, OfAGroupIsThatOfItsSlowestMember) {
 class CountedTimes final : public KernelTimes {
  public:
   double batch_us(const Batch& batch) override {
-    graphs = batch.graphs;
-    return batch.padded_tokens;
+    graphs = batch.shape.graphs;
+    return batch.shape.padded;
   }
   double experts_us(double group_tokens) override {
     experts_tokens = group_tokens;

@@ -29,7 +29,7 @@ class Corrected : public ::testing::Test {
   }
   static Batch batch_of(const serving::ScheduledStep& step) {
     Batch batch;
-    set_batch(step, kGraphs, batch);
+    set_batch(step, shape_of(step, kGraphs), batch);
     return batch;
   }
   /// What a profiler would write of it.
@@ -80,19 +80,19 @@ TEST_F(Corrected, MeetsWhatWasRecorded) {
 // graphs between attentions all but each attention and the kernel after it.
 TEST_F(Corrected, KernelsOfAGraphFollowEachOtherSooner) {
   Batch step = decodes(8, 500);
-  EXPECT_EQ(step.graphs, StepGraphs::kWhole);
+  EXPECT_EQ(step.shape.graphs, StepGraphs::kWhole);
   const double whole = model_us(step);
-  step.graphs = StepGraphs::kNone;
+  step.shape.graphs = StepGraphs::kNone;
   EXPECT_NEAR(model_us(step) - whole, 323, 1e-6);
-  step.graphs = StepGraphs::kPieces;
+  step.shape.graphs = StepGraphs::kPieces;
   EXPECT_NEAR(model_us(step) - whole, 2 * 32, 1e-6);
-  EXPECT_EQ(prompt(64, 0).graphs, StepGraphs::kPieces);
-  EXPECT_EQ(prompt(2000, 0).graphs, StepGraphs::kNone);
+  EXPECT_EQ(prompt(64, 0).shape.graphs, StepGraphs::kPieces);
+  EXPECT_EQ(prompt(2000, 0).shape.graphs, StepGraphs::kNone);
 }
 
 TEST_F(Corrected, APaddedGraphIsMetToo) {
   const Batch odd = decodes(37, 700);  // runs as the graph of 40
-  EXPECT_EQ(odd.padded_tokens, 40U);
+  EXPECT_EQ(odd.shape.padded, 40U);
   RecordedTimes times = corrected({recorded(odd, 11'000)});
   EXPECT_NEAR(times.batch_us(odd), 11'000, 1e-6);
 }

@@ -140,8 +140,9 @@ TEST_F(LayerFile, AStepTakesWhatTheTablesSay) {
   step_cost::Batch batch;
   for (const std::uint32_t sequences : {1U, 8U}) {
     const serving::ScheduledStep step = decode_of(sequences, 499);
-    step_cost::set_batch(step, step_cost::vllm_graphs({.max_num_seqs = 8}), batch);
-    EXPECT_EQ(kernels->kernel_time(step, {sequences, sequences}),
+    const auto shape = step_cost::shape_of(step, step_cost::vllm_graphs({.max_num_seqs = 8}));
+    step_cost::set_batch(step, shape, batch);
+    EXPECT_EQ(kernels->kernel_time(step, shape),
               Duration{std::llround(1e3 * tables.batch_us(batch))});
   }
 }

@@ -47,16 +47,10 @@ inline std::string fault_of(const InferenceRequest& request) {
   return error_of(inference_program(request)).text();
 }
 
-inline workload::StepTokens tokens_alone(const workload::StepProgram& program,
-                                         const serving::ScheduledStep& step) {
-  const std::uint32_t tokens = program.shape_of(step).tokens;
-  return {tokens, tokens};
-}
-
 /// Sets the program to a step of a server without other members.
 inline std::uint32_t set_alone(workload::StepProgram& program, const serving::ScheduledStep& step,
                                bool queued = false) {
-  return program.set(step, tokens_alone(program, step), queued);
+  return program.set(step, program.shape_of(step), queued);
 }
 
 inline std::uint64_t calls(const program::Program& program, program::StepKind kind) {

@@ -102,13 +102,14 @@ class ServerGpus {
   }
 
   Duration time_of(const serving::ScheduledStep& step) {
-    return time_of({step}, tokens_alone(*programs_[0], step));
+    return time_of({step}, programs_[0]->shape_of(step));
   }
   /// Steps of all members.
-  Duration time_of(const std::vector<serving::ScheduledStep>& steps, workload::StepTokens tokens) {
+  Duration time_of(const std::vector<serving::ScheduledStep>& steps,
+                   const serving::StepShape& shape) {
     for (std::uint32_t i = 0; i < plan_.gpus(); ++i) {
       const serving::ScheduledStep& step = steps[i / plan_.split.tensor];
-      runs_[i]->start_thread(programs_[i]->set(step, tokens, false), kSimStart);
+      runs_[i]->start_thread(programs_[i]->set(step, shape, false), kSimStart);
     }
     machine_.conductor().run_until();
     for (std::uint32_t i = 1; i < plan_.split.tensor; ++i) EXPECT_EQ(ends_[0].end, ends_[i].end);
@@ -172,7 +173,7 @@ struct WithoutExchanges {
 };
 
 WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::ScheduledStep& step,
-                                   workload::StepTokens tokens) {
+                                   const serving::StepShape& shape) {
   const auto program = must(ServerProgram::make(plan));
   workload::Machine machine(plan.request.gpu);
   End end;
@@ -180,7 +181,7 @@ WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Schedu
   setup.repeat = workload::Repeat::kOnePass;
   setup.observer = &end;
   auto& run = machine.add_program(machine.add_gpu(), program->program(), setup);
-  const std::uint32_t thread = program->set(step, tokens, false);
+  const std::uint32_t thread = program->set(step, shape, false);
   run.start_thread(thread, kSimStart);
   machine.conductor().run_until();
   WithoutExchanges out{end.end};
@@ -196,7 +197,7 @@ WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Schedu
 }
 
 WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::ScheduledStep& step) {
-  return without_exchanges(plan, step, tokens_alone(*must(ServerProgram::make(plan)), step));
+  return without_exchanges(plan, step, must(ServerProgram::make(plan))->shape_of(step));
 }
 
 step_cost::ServerLayout layout_of(const ServerPlan& plan) {
@@ -347,10 +348,10 @@ TEST(ServerOverGpus, AnyStepTakesWhatTheServerAloneTakes) {
 TEST(ServerOverGpus, MembersExchangeTheTokensOfAllInEveryMixture) {
   const ServerPlan plan = group_plan();
   const std::vector<serving::ScheduledStep> steps{decode_step(8, 700), decode_step(3, 100)};
-  constexpr workload::StepTokens kTokens{8, 16};
+  constexpr serving::StepShape kShape{serving::StepGraphs::kWhole, 8, 8, 16};
   ServerGpus server(plan);
-  const Duration all = server.time_of(steps, kTokens);
-  const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
+  const Duration all = server.time_of(steps, kShape);
+  const WithoutExchanges slower = without_exchanges(plan, steps[0], kShape);
   const Duration half = server.exchange_time(network::CollectivePattern::kAllGather, 65'536);
   EXPECT_EQ(half, Duration{6'000 + 328});  // a hop, half of 65,536 bytes over 100 GB/s
   // The other GPU, whose attention is shorter, waits in each mixture for this one.
@@ -361,9 +362,9 @@ TEST(ServerOverGpus, MembersExchangeTheTokensOfAllInEveryMixture) {
 /// ns: each operation is rounded.
 void expect_time_of_group_alone(const ServerPlan& plan,
                                 const std::vector<serving::ScheduledStep>& steps,
-                                workload::StepTokens tokens, double rounding) {
-  const Duration all = ServerGpus(plan).time_of(steps, tokens);
-  const WithoutExchanges slower = without_exchanges(plan, steps[0], tokens);
+                                const serving::StepShape& shape, double rounding) {
+  const Duration all = ServerGpus(plan).time_of(steps, shape);
+  const WithoutExchanges slower = without_exchanges(plan, steps[0], shape);
   ServerAlone group(plan);
   const std::array<const serving::ScheduledStep*, kGpus> both{&steps[0], &steps[1]};
   EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
@@ -371,20 +372,21 @@ void expect_time_of_group_alone(const ServerPlan& plan,
 }
 
 TEST(ServerOverGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
-  expect_time_of_group_alone(group_plan(), {decode_step(8, 700), decode_step(3, 100)}, {8, 16},
-                             100);
+  expect_time_of_group_alone(group_plan(), {decode_step(8, 700), decode_step(3, 100)},
+                             {serving::StepGraphs::kWhole, 8, 8, 16}, 100);
 }
 
 TEST(ServerOverGpus, PromptsOfMembersAreGraphsBetweenAttentionsToo) {
   serving::ScheduledStep mixed = decode_step(8, 700);
   mixed.add({.new_tokens = 32, .prefill = true, .emits = true});
-  expect_time_of_group_alone(with_gaps(group_plan()), {mixed, prompt_step(40)}, {40, 80}, 200);
+  expect_time_of_group_alone(with_gaps(group_plan()), {mixed, prompt_step(40)},
+                             {serving::StepGraphs::kPieces, 40, 40, 80}, 200);
 }
 
 // 76 us longer than one graph. At the end the prompt's row is picked first, in some 1.2 us.
 TEST(ServerOverGpus, ADecodeStepBesideAPromptIsInPieces) {
   expect_time_of_group_alone(with_gaps(group_plan()), {decode_step(8, 7000), prompt_step(5)},
-                             {8, 16, serving::StepGraphs::kPieces}, 1'300);
+                             {serving::StepGraphs::kPieces, 8, 8, 16}, 1'300);
 }
 
 // Two members over two GPUs each, with 8 and 3 sequences: the mixtures' exchanges are of all four;
@@ -396,10 +398,10 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
   ASSERT_EQ(plan.gpus(), 4U);
   EXPECT_EQ(plan.split.expert, 4U);
   const std::vector<serving::ScheduledStep> steps{decode_step(8, 700), decode_step(3, 100)};
-  constexpr workload::StepTokens kTokens{8, 16};
+  constexpr serving::StepShape kShape{serving::StepGraphs::kWhole, 8, 8, 16};
   ServerGpus server(plan);
-  const Duration all = server.time_of(steps, kTokens);
-  const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
+  const Duration all = server.time_of(steps, kShape);
+  const WithoutExchanges slower = without_exchanges(plan, steps[0], kShape);
   using Kind = network::CollectivePattern;
   const Duration mixture = server.exchange_time(Kind::kAllGather, 65'536, 4) +
                            server.exchange_time(Kind::kReduceScatter, 65'536, 4);
@@ -407,7 +409,7 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
                           48 * server.exchange_time(Kind::kAllGather, 32'768) +
                           server.exchange_time(Kind::kAllGather, 8 * 152'064 * 2);
   EXPECT_EQ(all, slower.step + 48 * mixture + member);
-  expect_time_of_group_alone(plan, steps, kTokens, 200);
+  expect_time_of_group_alone(plan, steps, kShape, 200);
 }
 
 // Of 128 experts each GPU has 64, whole; all else is on both.
@@ -554,9 +556,9 @@ class RecordedProgram final : public workload::StepProgram {
   serving::StepShape shape_of(const serving::ScheduledStep& step) const override {
     return program_.shape_of(step);
   }
-  std::uint32_t set(const serving::ScheduledStep& step, workload::StepTokens given,
+  std::uint32_t set(const serving::ScheduledStep& step, const serving::StepShape& given,
                     bool queued) override {
-    tokens.emplace_back(given.own, given.group);
+    tokens.emplace_back(given.padded, given.group);
     return program_.set(step, given, queued);
   }
   std::vector<std::pair<std::uint32_t, std::uint32_t>> tokens;  ///< own, group

@@ -132,7 +132,8 @@ TEST(ServerProgram, ADraftModelRunsOnceForEachDraftedToken) {
   const auto kernels = kernels_of(server->program(), thread);
   ASSERT_GT(kernels.size(), drafts);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), kernels.begin()));
-  model::IterationSums sums = sums_of(step_of({check_at(700), check_at(31)}), {8, 8});
+  model::IterationSums sums =
+      sums_of(step_of({check_at(700), check_at(31)}), {serving::StepGraphs::kNone, 8, 8, 8});
   EXPECT_EQ(sums.rows, 8U);
   PassWriter passes(plan.request);
   ASSERT_TRUE(passes.pass(must(model::summed_iteration_work(plan.request.model, {},
@@ -196,15 +197,15 @@ TEST(ServerProgram, AGraphOfDecodeStepsIsPaddedAndLaunchedAtOnce) {
 }
 
 std::size_t launches_of(ServerProgram& server, const serving::ScheduledStep& step,
-                        workload::StepTokens tokens) {
-  const std::uint32_t thread = server.set(step, tokens, false);
+                        const serving::StepShape& shape) {
+  const std::uint32_t thread = server.set(step, shape, false);
   return static_cast<std::size_t>(std::ranges::count(server.program().threads[thread].steps,
                                                      program::StepKind::kLaunch,
                                                      &program::Step::kind));
 }
 
 std::size_t launches_of(ServerProgram& server, const serving::ScheduledStep& step) {
-  return launches_of(server, step, tokens_alone(server, step));
+  return launches_of(server, step, server.shape_of(step));
 }
 
 // A copy; a piece and an attention in each of 32 blocks; the last piece, with the result's copy. A
@@ -234,11 +235,12 @@ TEST(ServerProgram, AStepThatChecksAllDraftsIsOneGraphBehindTheDraftModelsPieces
 TEST(ServerProgram, AStepOfAGroupIsLaunchedAsTheOthersAre) {
   const auto drafting = server_of(drafting_plan(DecodeMode::kGraph));
   const auto checks = step_of({check_at(700)});
-  EXPECT_EQ(launches_of(*drafting, checks, {4, 604, serving::StepGraphs::kPieces}),
+  EXPECT_EQ(launches_of(*drafting, checks, {serving::StepGraphs::kPieces, 4, 4, 604}),
             1 + 3 * (2 * 2 + 1) + (32 * 2 + 1U));
   const auto server = server_of(plan_of(DecodeMode::kGraph));
-  EXPECT_EQ(launches_of(*server, step_of({decode_at(100)}), {1, 601, serving::StepGraphs::kNone}),
-            kernels_of(server->program(), 1).size() + 2);
+  EXPECT_EQ(
+      launches_of(*server, step_of({decode_at(100)}), {serving::StepGraphs::kNone, 1, 1, 601}),
+      kernels_of(server->program(), 1).size() + 2);
 }
 
 TEST(ServerProgram, AQueuedStepHasItsHostTimeBehindIt) {
@@ -349,7 +351,7 @@ TEST(ServerPlan, FaultsSayWhatThereIsNoRoomFor) {
 class FixedKernels final : public StepKernels {
  public:
   explicit FixedKernels(Duration together) : together_(together) {}
-  Duration kernel_time(const serving::ScheduledStep&, workload::StepTokens) override {
+  Duration kernel_time(const serving::ScheduledStep&, const serving::StepShape&) override {
     return together_;
   }
 

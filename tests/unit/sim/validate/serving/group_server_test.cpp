@@ -12,7 +12,7 @@ namespace {
 /// A step takes 1 us a token of its padded batch.
 class MicrosecondATokens final : public step_cost::KernelTimes {
  public:
-  double batch_us(const step_cost::Batch& batch) override { return batch.padded_tokens; }
+  double batch_us(const step_cost::Batch& batch) override { return batch.shape.padded; }
 };
 
 struct Costs {
