@@ -19,6 +19,16 @@ model::Split split_of(const ServerLayout& layout) {
   return split;
 }
 
+// The sums of whole steps, and of the sequences that only fill a graph up.
+void add_shape(const serving::StepShape& shape, std::uint64_t sequences,
+               model::IterationSums& sums) {
+  const std::uint32_t filling = shape.padded - shape.tokens;
+  for (std::uint32_t i = 0; i < filling; ++i) sums.singles.add({1, 0});
+  sums.tokens = shape.padded;
+  sums.rows = sequences + filling;
+  sums.group_tokens = shape.group;
+}
+
 }  // namespace
 
 ModelTimes::ModelTimes(const model::ModelSpec& model, const ServerLayout& layout,
@@ -40,12 +50,7 @@ double ModelTimes::batch_us(const Batch& batch) {
   model::IterationSums sums;
   for (const PromptChunk& chunk : batch.chunks) sums.prompts.add({chunk.tokens, chunk.cached});
   for (const std::uint32_t length : batch.decodes) sums.singles.add({1, length - 1});
-  // Sequences that only fill a graph up.
-  const std::uint32_t filling = batch.shape.padded - batch.shape.tokens;
-  for (std::uint32_t i = 0; i < filling; ++i) sums.singles.add({1, 0});
-  sums.tokens = batch.shape.padded;
-  sums.rows = batch.sequences + filling;
-  sums.group_tokens = batch.shape.group;
+  add_shape(batch.shape, batch.sequences, sums);
   return sums_us(sums, batch.shape.graphs);
 }
 
@@ -118,29 +123,25 @@ void add(const StepSums& sums, model::AttentionSums& to) {
   to.longest = std::max(to.longest, more.longest);
 }
 
-// As set_batch tells a step's sequences apart: by whether they have several new tokens. Drafts that
-// are checked do, the last token of a prompt does not.
-model::IterationSums iteration_sums(const RecordedStep& step, const CapturedGraphs& captured,
-                                    std::uint32_t members, StepGraphs& graphs) {
-  model::IterationSums out;
-  for (const StepSums* sums : {&step.prompts, &step.singles}) {
-    add(*sums, sums->tokens > sums->sequences ? out.prompts : out.singles);
-  }
-  const auto tokens =
-      static_cast<std::uint32_t>(std::llround(step.prompts.tokens + step.singles.tokens));
+serving::StepShape recorded_shape(const RecordedStep& step, const CapturedGraphs& captured) {
   const double query = captured.query;
   const auto uniform = [query](const StepSums& sums) {  // by the least sum of squares
     return sums.tokens == query * sums.sequences && sums.squares == query * sums.tokens;
   };
-  const serving::StepShape shape =
-      shape_of(tokens, uniform(step.prompts) && uniform(step.singles), captured);
-  graphs = shape.graphs;
-  out.tokens = shape.padded;
-  out.group_tokens = members * out.tokens;
-  const std::uint64_t filling = out.tokens - tokens;
-  for (std::uint64_t i = 0; i < filling; ++i) out.singles.add({1, 0});
-  out.rows = filling + static_cast<std::uint64_t>(
-                           std::llround(step.prompts.sequences + step.singles.sequences));
+  const auto tokens = std::llround(step.prompts.tokens + step.singles.tokens);
+  return shape_of(static_cast<std::uint32_t>(tokens),
+                  uniform(step.prompts) && uniform(step.singles), captured);
+}
+
+// As set_batch tells a step's sequences apart: by whether they have several new tokens. Drafts that
+// are checked do, the last token of a prompt does not.
+model::IterationSums iteration_sums(const RecordedStep& step, const serving::StepShape& shape) {
+  model::IterationSums out;
+  for (const StepSums* sums : {&step.prompts, &step.singles}) {
+    add(*sums, sums->tokens > sums->sequences ? out.prompts : out.singles);
+  }
+  const auto sequences = std::llround(step.prompts.sequences + step.singles.sequences);
+  add_shape(shape, static_cast<std::uint64_t>(sequences), out);
   return out;
 }
 
@@ -165,10 +166,11 @@ RecordedTimes::RecordedTimes(const ModelTimes& model, const RecordedSteps& steps
   };
   std::array<std::map<double, Mean>, 2> means;
   for (const RecordedStep& step : steps.steps) {
-    StepGraphs graphs{};
-    const model::IterationSums sums = iteration_sums(step, captured, members, graphs);
+    serving::StepShape shape = recorded_shape(step, captured);
+    shape.group = members * shape.padded;
+    const model::IterationSums sums = iteration_sums(step, shape);
     Mean& mean = means[sums.prompts.sequences > 0 ? 1 : 0][static_cast<double>(sums.tokens)];
-    const double factor = step.kernels_us / model_.sums_us(sums, graphs);
+    const double factor = step.kernels_us / model_.sums_us(sums, shape.graphs);
     if (factor < kLeastFactor || factor > kMostFactor) ++far_;
     mean.logs += std::log(factor);
     mean.count += 1;
