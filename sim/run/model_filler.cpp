@@ -52,9 +52,8 @@ struct AskedStep {
 
 /// The step with the most tokens, the most sequences and the longest contexts of the scheduler.
 AskedStep largest_step(const serving::SchedulerSpec& spec) {
-  serving::ScheduledStep step;
   const std::uint32_t decodes = std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
-  for (std::uint32_t i = 0; i < decodes; ++i) step.add({.context = spec.max_model_len - 1});
+  serving::ScheduledStep step = serving::decode_step(1, decodes, spec.max_model_len - 1);
   const std::uint32_t chunk =
       std::min(spec.max_num_batched_tokens - decodes, spec.max_model_len - 1);
   step.add({.new_tokens = chunk, .context = spec.max_model_len - chunk, .prefill = true});
@@ -139,16 +138,6 @@ struct RecordedSource {
   model::Precision precision;
 };
 
-/// A step of sequences that decode from a context of one token, with all drafts.
-AskedStep decode_step(std::uint32_t sequences, const serving::SchedulerSpec& spec) {
-  const std::uint32_t drafts = spec.speculation.tokens;
-  AskedStep out;
-  for (std::uint32_t i = 0; i < sequences; ++i) {
-    out.step.add({.new_tokens = 1 + drafts, .context = 1, .drafted = drafts});
-  }
-  return out;
-}
-
 // Faults: the first one of the file.
 Result<MeasuredKernels> load_recorded_kernels(const std::string& path,
                                               const synth::ServerPlan& plan) {
@@ -165,10 +154,12 @@ Result<MeasuredKernels> load_recorded_kernels(const std::string& path,
     return std::make_unique<step_cost::RecordedTimes>(model, source->steps, source->captured,
                                                       source->layout.data);
   };
-  MeasuredKernels made = measured_kernels(
-      times, plan,
-      {largest_step(plan.scheduler), decode_step(1, plan.scheduler),
-       decode_step(plan.scheduler.max_num_seqs, plan.scheduler)});
+  const std::uint32_t query = plan.scheduler.decode_query_len();
+  MeasuredKernels made =
+      measured_kernels(times, plan,
+                       {largest_step(plan.scheduler),
+                        {serving::decode_step(query, 1, 1)},
+                        {serving::decode_step(query, plan.scheduler.max_num_seqs, 1)}});
   const std::string& recorded = source->steps.gpu;
   if (!recorded.empty() && recorded != request.gpu.name) {
     made.counters.add(step_cost::kRecordedOnOtherGpu);

@@ -126,6 +126,9 @@ struct SchedulerSpec {
   /// requests might preempt each other for ever), and not with Reserve::kWholeRequest.
   std::uint32_t priority_period = 0;
   std::uint64_t seed = 0;  ///< of the draws: accepted tokens, priorities
+
+  /// Tokens of a decoding sequence's step with all drafts (vLLM, `uniform_decode_query_len`).
+  [[nodiscard]] std::uint32_t decode_query_len() const { return 1 + speculation.tokens; }
 };
 
 /// Each engine's scheduling settings; the caller adds sizes (blocks, window, sequences). vLLM 0.19

@@ -26,9 +26,11 @@ void StepTotals::remove(const StepSequence& sequence) {
   }
 }
 
-ScheduledStep idle_step(std::uint32_t tokens) {
+ScheduledStep decode_step(std::uint32_t tokens, std::uint32_t sequences, std::uint32_t context) {
   ScheduledStep step;
-  step.add({.new_tokens = tokens, .drafted = tokens - 1});
+  for (std::uint32_t i = 0; i < sequences; ++i) {
+    step.add({.new_tokens = tokens, .context = context, .drafted = tokens - 1});
+  }
   return step;
 }
 

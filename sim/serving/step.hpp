@@ -109,9 +109,10 @@ struct ScheduledStep {
   void clear();
 };
 
-/// A step that decodes tokens of no request: what a member of a data-parallel group without work
-/// runs (vLLM, `execute_dummy_batch`). `tokens`: of its sequence, with drafts.
-[[nodiscard]] ScheduledStep idle_step(std::uint32_t tokens);
+/// A step of equal sequences that decode; `tokens`: of each, with drafts. By default what a member
+/// of a data-parallel group without work runs, for no request (vLLM, `execute_dummy_batch`).
+[[nodiscard]] ScheduledStep decode_step(std::uint32_t tokens, std::uint32_t sequences = 1,
+                                        std::uint32_t context = 0);
 
 /// What of a step's kernels one call launches (vLLM's default, CUDAGraphMode.FULL_AND_PIECEWISE).
 enum class StepGraphs : std::uint8_t {

@@ -21,7 +21,7 @@ EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model
                        const ServerLayout& layout, const EngineSpec& engine,
                        CapturedGraphs captured)
     : kernels_(kernels), model_(model), layout_(layout), engine_(engine),
-      captured_(std::move(captured)), idle_(serving::idle_step(captured_.query)) {}
+      captured_(std::move(captured)), idle_(serving::decode_step(captured_.query)) {}
 
 Duration EngineCost::step_time(std::span<const serving::ScheduledStep* const> steps, bool queued) {
   BUBBLESIM_CHECK(!steps.empty(), "a step of a group without members");
@@ -67,7 +67,7 @@ serving::StepShape shape_of(const serving::ScheduledStep& step, const CapturedGr
 
 CapturedGraphs vllm_graphs(const serving::SchedulerSpec& scheduler) {
   CapturedGraphs out;
-  out.query = 1 + scheduler.speculation.tokens;
+  out.query = scheduler.decode_query_len();
   const std::uint64_t most =
       std::min({2 * std::uint64_t{scheduler.max_num_seqs} * out.query,
                 std::uint64_t{kLargestGraph}, std::uint64_t{scheduler.max_num_batched_tokens}});

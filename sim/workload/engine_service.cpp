@@ -34,7 +34,7 @@ serving::Request request_of(std::uint64_t number, const RecordedLength& length, 
 EngineService::EngineService(ProgramRun& run, StepProgram& steps,
                              const serving::SchedulerSpec& spec, LengthSequence lengths,
                              ServiceListener& listener)
-    : spec_(spec), idle_(serving::idle_step(1 + spec.speculation.tokens)),
+    : spec_(spec), idle_(serving::decode_step(spec.decode_query_len())),
       listener_(listener), lengths_(std::move(lengths)) {
   add_member();
   add_gpu(run, steps);
@@ -88,8 +88,7 @@ void EngineService::refill(SimTime now) {
     starts = starts || member->start;
   }
   listener_.on_scheduled(now);
-  if (!starts) return;
-  start_step(now);
+  if (starts) start_step(now);
 }
 
 void EngineService::start_step(SimTime now) {

@@ -240,17 +240,8 @@ TEST(LayerTables, NamesTheProfiledDegreesOfSharing) {
               HasSubstr("on 2 GPUs that share each layer; profiled: 1"));
 }
 
-serving::ScheduledStep step_of(const std::vector<serving::StepSequence>& sequences) {
-  serving::ScheduledStep step;
-  for (const serving::StepSequence& sequence : sequences) step.add(sequence);
-  return step;
-}
-
 serving::ScheduledStep decodes(std::uint32_t sequences, std::uint32_t context) {
-  serving::StepSequence one;
-  one.context = context;
-  one.emits = true;
-  return step_of(std::vector<serving::StepSequence>(sequences, one));
+  return serving::decode_step(1, sequences, context);
 }
 
 struct Server {

@@ -18,9 +18,7 @@ const CapturedGraphs kGraphs = vllm_graphs({.max_num_seqs = 64});
 class Corrected : public ::testing::Test {
  protected:
   static Batch decodes(std::uint32_t sequences, std::uint32_t context) {
-    serving::ScheduledStep step;
-    for (std::uint32_t i = 0; i < sequences; ++i) step.add({.context = context - 1});
-    return batch_of(step);
+    return batch_of(serving::decode_step(1, sequences, context - 1));
   }
   static Batch prompt(std::uint32_t tokens, std::uint32_t before) {
     serving::ScheduledStep step;
@@ -121,11 +119,7 @@ TEST_F(Corrected, EqualTokensCountByTheirGeometricMean) {
 
 TEST_F(Corrected, KindsAreToldApartByNewTokensAsInASimulatedStep) {
   // Eight sequences of which three drafted tokens each are checked; a prompt's last token.
-  const Batch checks = [] {
-    serving::ScheduledStep step;
-    for (int i = 0; i < 8; ++i) step.add({.new_tokens = 3, .context = 400});
-    return batch_of(step);
-  }();
+  const Batch checks = batch_of(serving::decode_step(3, 8, 400));
   const RecordedStep drafts{{}, {8, 24, 8 * 403.0, 8 * 9.0, 8 * 3 * 403.0}, 12'000};
   const RecordedStep last{{1, 1, 700, 1, 700}, {}, 8000};
   RecordedTimes times = corrected({drafts, last});

@@ -111,12 +111,6 @@ synth::ServerPlan small_plan(std::uint32_t tensor = 1) {
   return plan;
 }
 
-serving::ScheduledStep decode_of(std::uint32_t sequences, std::uint32_t context) {
-  serving::ScheduledStep step;
-  for (std::uint32_t i = 0; i < sequences; ++i) step.add({.context = context});
-  return step;
-}
-
 class LayerFile : public testing::Test {
  protected:
   std::string write(const std::string& gpu) {
@@ -139,7 +133,7 @@ TEST_F(LayerFile, AStepTakesWhatTheTablesSay) {
   step_cost::TableTimes tables(tables_.ranks[0], model, {}, 132);
   step_cost::Batch batch;
   for (const std::uint32_t sequences : {1U, 8U}) {
-    const serving::ScheduledStep step = decode_of(sequences, 499);
+    const serving::ScheduledStep step = serving::decode_step(1, sequences, 499);
     const auto shape = step_cost::shape_of(step, step_cost::vllm_graphs({.max_num_seqs = 8}));
     step_cost::set_batch(step, shape, batch);
     EXPECT_EQ(kernels->kernel_time(step, shape),

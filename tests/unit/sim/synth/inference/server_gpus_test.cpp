@@ -67,11 +67,7 @@ double in_ns(Duration time) { return static_cast<double>(to_ns(time)); }
 
 /// Sequences that decode their next token.
 serving::ScheduledStep decode_step(std::uint32_t sequences, std::uint32_t context) {
-  serving::ScheduledStep step;
-  for (std::uint32_t i = 0; i < sequences; ++i) {
-    step.add({.request = i, .context = context, .emits = true});
-  }
-  return step;
+  return serving::decode_step(1, sequences, context);
 }
 
 serving::ScheduledStep prompt_step(std::uint32_t tokens) {
