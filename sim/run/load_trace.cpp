@@ -100,14 +100,18 @@ Result<void> check_ranks_differ(const LoadedTrace& loaded) {
   return {};
 }
 
-// Files that were read apart may each know of fewer ranks than there are.
-void agree_on_world(traces::JobTrace& job) {
+// Files that were read apart may each know of fewer ranks than there are. Returns whether any does.
+bool agree_on_world(traces::JobTrace& job) {
   std::uint32_t world = job.ranks.back().rank + 1;
   for (const auto& rank : job.ranks) world = std::max(world, rank.world_size);
+  bool differ = false;
   for (auto& rank : job.ranks) {
-    rank.counters.reset(kWorldsDiffer, rank.world_size == world ? 0 : 1);
+    const bool differs = rank.world_size != world;
+    differ = differ || differs;
+    rank.counters.reset(kWorldsDiffer, differs ? 1 : 0);
     rank.world_size = world;
   }
+  return differ;
 }
 
 Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
@@ -116,6 +120,9 @@ Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
   if (outcome.job.ranks.empty()) loaded.counters.merge(outcome.counters);
   else outcome.job.ranks.front().counters.merge(outcome.counters);
   for (auto& rank : outcome.job.ranks) {
+    // The file keeps these facts as counters.
+    loaded.what_ifs_doubtful |= rank.counters.count(workload::kDoubtful.name) > 0;
+    loaded.lacks_ranks |= rank.counters.count(traces::kRanksMissing.name) > 0;
     note_file(rank.provenance.source, path, loaded);
     std::ranges::move(traces::join_process(std::move(rank)),
                       std::back_inserter(loaded.job.ranks));
@@ -191,6 +198,8 @@ Result<void> add_files(const Sorted& files, const ProgressText& progress, std::s
       return times(collective);
     };
   }
+  // Each of these two counts the ranks that its own files lack.
+  loaded.lacks_ranks = !files.kineto.empty() || !files.chakra.empty();
   for (const fs::path& file : files.btr) BUBBLESIM_RETURN_IF_ERROR(add_btr(file, loaded));
   if (!files.kineto.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(
@@ -269,18 +278,11 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
   std::stable_sort(loaded.job.ranks.begin(), loaded.job.ranks.end(),
                    [](const auto& a, const auto& b) { return a.rank < b.rank; });
   BUBBLESIM_RETURN_IF_ERROR(check_ranks_differ(loaded));
-  agree_on_world(loaded.job);
-  const auto lacks_ranks = [](const traces::RankTrace& rank) {
-    return rank.counters.count(traces::kRanksMissing.name) > 0 ||
-           rank.counters.count(kWorldsDiffer.name) > 0;
-  };
-  if (std::ranges::any_of(loaded.job.ranks, lacks_ranks)) traces::count_missing_ranks(loaded.job);
+  if (agree_on_world(loaded.job) || loaded.lacks_ranks) traces::count_missing_ranks(loaded.job);
   const traces::AlignmentReport aligned = traces::align_ranks(loaded.job, clocks_of(loaded));
   if (aligned.matched > 0) loaded.residual = aligned.residual_median;
   loaded.clocks_apart = aligned.clocks_apart;
   for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
-  // The file of a re-targeted job keeps this as a counter.
-  loaded.what_ifs_doubtful = loaded.counters.count(workload::kDoubtful.name) > 0;
   return loaded;
 }
 

@@ -49,6 +49,7 @@ struct LoadedTrace {
   bool clocks_apart = false;           ///< as traces::AlignmentReport has it
   bool collectives_simulated = false;  ///< here: they have sizes and no times
   bool what_ifs_doubtful = false;      ///< of the recording that a re-targeted job is from
+  bool lacks_ranks = false;            ///< perhaps: some of its files, read apart, do
   /// The files read here (rank0/trace.json, rank1/trace.json), by the file name in a trace's
   /// provenance; for a .btr the two differ.
   std::map<std::string, std::vector<std::string>> files;
