@@ -12,7 +12,7 @@
 namespace bubblesim::traces {
 namespace {
 
-using sample::call, sample::file, sample::gzip, sample::kernel;
+using sample::call, sample::file, sample::gzip, sample::kernel, sample::span;
 
 std::string twenty_kernels() {
   std::vector<std::string> events;
@@ -130,8 +130,8 @@ TEST(KinetoDamage, an_argument_that_stands_twice_is_counted_for_every_kind_of_ev
   EXPECT_EQ(trace.counters.count("kineto_events_with_repeated_keys"), 1U);
   ASSERT_EQ(trace.streams.size(), 1U);  // the last one counts
   for (const std::string category : {"cuda_runtime", "cuda_sync"}) {
-    const std::string event = R"({"ph": "X", "cat": ")" + category + R"(", "name": "call", )"
-        R"("pid": 1, "tid": 1, "ts": 3, "dur": 1, "args": {"correlation": 1, "correlation": 7}})";
+    const std::string event =
+        span(category, "call", 1, 1, "3", "1", R"("correlation": 1, "correlation": 7)");
     EXPECT_EQ(imported(file({kernel("40", "2"), event}))
                   .counters.count("kineto_events_with_repeated_keys"), 1U) << category;
   }
@@ -210,9 +210,9 @@ TEST(KinetoDamage, hostile_numbers_are_dropped_or_clamped) {
   const std::string big = "99999999999999999999999999";
   const RankTrace trace = imported(file(
       {kernel("1"), kernel(big), kernel("5", big), kernel("6", "-1"),
-       R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 9, "dur": 1,
-       "args": {"stream": 7, "device": 99999999999, "grid": [4294967295, 4294967295, 4294967295],
-       "block": [0, -1, 1], "registers per thread": 70000, "shared memory": 1e99}})"},
+       span("kernel", "k", 0, 7, "9", "1", R"("stream": 7, "device": 99999999999,
+            "grid": [4294967295, 4294967295, 4294967295], "block": [0, -1, 1],
+            "registers per thread": 70000, "shared memory": 1e99)")},
       R"("baseTimeNanoseconds": 99999999999999999999,
          "distributedInfo": {"rank": 9, "world_size": 2},)"));
   EXPECT_EQ(trace.device_ops.size(), 3U);  // the fourth ran on another device: another rank

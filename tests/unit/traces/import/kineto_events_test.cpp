@@ -7,7 +7,7 @@
 namespace bubblesim::traces {
 namespace {
 
-using sample::annotation, sample::call, sample::file, sample::kernel;
+using sample::annotation, sample::call, sample::file, sample::kernel, sample::span;
 
 std::int64_t ns(std::string_view text) {
   const auto time = microseconds_to_ns(text);
@@ -53,9 +53,8 @@ TEST(KinetoTimes, display_unit_does_not_change_times) {
 }
 
 TEST(KinetoTimes, negative_durations_become_zero) {
-  const RankTrace trace = imported(file(
-      {R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 3, "dur": -2.5,
-       "args": {"stream": 7}})"}));
+  const RankTrace trace =
+      imported(file({span("kernel", "k", 0, 7, "3", "-2.5", R"("stream": 7)")}));
   EXPECT_EQ(trace.device_ops[0].duration, Duration::zero());
   EXPECT_EQ(trace.counters.count("kineto_negative_durations_clamped"), 1U);
 }
@@ -110,8 +109,8 @@ TEST(KinetoEvents, amd_handles_and_strings_are_read) {
   const RankTrace trace = imported(file(
       {call("1", "7", "hipLaunchKernel", R"(, "stream": "0x0", "kernel": "k")"),
        call("3", "8", "hipMemcpyWithStream", R"(, "stream": "0x0", "size": "2560", "kind": "1")"),
-       R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 3, "ts": 5.1, "dur": 1,
-       "args": {"device": 2, "stream": 3, "correlation": 7, "kind": "Dispatch Kernel"}})"}));
+       span("kernel", "k", 2, 3, "5.1", "1",
+            R"("device": 2, "stream": 3, "correlation": 7, "kind": "Dispatch Kernel")")}));
   EXPECT_EQ(trace.host_calls[0].kind, HostCallKind::kLaunchKernel);
   EXPECT_EQ(trace.host_calls[1].kind, HostCallKind::kCopy);
   // The launch's operation tells that handle 0x0 is stream 3: index 0 of the trace's streams.
@@ -124,9 +123,8 @@ TEST(KinetoEvents, amd_handles_and_strings_are_read) {
 // launch alone; a graph's launch has none.
 TEST(KinetoEvents, amd_launches_tell_their_kernels_shapes) {
   const auto amd_kernel = [](const char* ts, const char* correlation, const char* more) {
-    return std::string(R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 3, "ts": )") +
-           ts + R"(, "dur": 1, "args": {"device": 2, "stream": 3, "correlation": )" + correlation +
-           more + "}}";
+    return span("kernel", "k", 2, 3, ts, "1",
+                std::string(R"("device": 2, "stream": 3, "correlation": )") + correlation + more);
   };
   constexpr const char* kItems = R"(, "grid": [16384, 1, 1], "block": [256, 1, 1])";
   constexpr const char* kBlocks = R"(, "grid": [3, 2, 1], "block": [64, 1, 1])";
@@ -145,8 +143,8 @@ TEST(KinetoEvents, amd_launches_tell_their_kernels_shapes) {
 TEST(KinetoEvents, the_stream_is_not_the_lane_and_a_copys_kind_is_an_argument) {
   const RankTrace trace = imported(file(
       {kernel("1", "1", "a", R"(, "original_stream": 23)"), kernel("2", "2", "b"),
-       R"({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy", "pid": 0, "tid": 7, "ts": 20, "dur": 1,
-       "args": {"device": 0, "stream": 7, "correlation": 3, "bytes": 8, "copy kind": "DtoH"}})"}));
+       span("gpu_memcpy", "Memcpy", 0, 7, "20", "1",
+            R"("device": 0, "stream": 7, "correlation": 3, "bytes": 8, "copy kind": "DtoH")")}));
   ASSERT_EQ(trace.device_ops.size(), 3U);
   EXPECT_EQ(trace.streams[trace.device_ops[0].stream.index()].system_id, 23U);
   EXPECT_EQ(trace.streams[trace.device_ops[1].stream.index()].system_id, 7U);
@@ -212,8 +210,7 @@ TEST(KinetoEvents, what_is_not_stored_is_counted) {
                    "args": {}})"},
        1, 0, {{"kineto_events_without_time_dropped", 2}}},
       {"zero start and end say that there is no time",
-       {kernel("5"), R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0,
-                     "dur": 0, "args": {"stream": 7}})"},
+       {kernel("5"), span("kernel", "k", 0, 7, "0", "0", R"("stream": 7)")},
        1, 0, {{"kineto_zero_timestamps_dropped", 1}}},
       {"duplicates",
        {call("1.000"), call("1.000"), kernel("5.000"), kernel("5.000"), kernel("6.000")},
@@ -247,8 +244,8 @@ TEST(KinetoEvents, a_full_launch_queue_is_a_stall_of_the_thread_that_launches) {
   const RankTrace trace = imported(file(
       {call("1"), kernel("20"), overhead("Command Buffer Full", "50"),
        overhead("Command Buffer Full", "2"), overhead("Activity Buffer Request", "2"),
-       R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 100,
-       "tid": 102, "ts": 1.5, "dur": 60, "args": {"correlation": 9}})"}));
+       span("cuda_runtime", "cudaDeviceSynchronize", 100, 102, "1.5", "60",
+            R"("correlation": 9)")}));
   ASSERT_EQ(trace.stalls.size(), 1U);
   EXPECT_EQ(trace.stalls[0].kind, StallKind::kQueueFull);
   EXPECT_EQ(to_ns(trace.stalls[0].start), 2000);

@@ -11,13 +11,11 @@
 namespace bubblesim::traces {
 namespace {
 
-using sample::annotation, sample::call, sample::file, sample::kernel;
+using sample::annotation, sample::call, sample::file, sample::kernel, sample::span;
 
 TEST(KinetoJoin, operations_find_their_launches) {
   const auto row = [](const char* cat, const char* name, const char* ts, const char* id) {
-    return std::string(R"({"ph": "X", "pid": 1, "tid": 0, "dur": 2, "cat": ")") + cat +
-           R"(", "name": ")" + name + R"(", "ts": )" + ts + R"(, "args": {"External id": )" + id +
-           "}}";
+    return span(cat, name, 1, 0, ts, "2", std::string(R"("External id": )") + id);
   };
   const std::string of_operator = R"(, "External id": 8)";
   expect_counted({
@@ -103,14 +101,13 @@ TEST(KinetoJoin, ten_thousand_calls_of_one_correlation_are_joined_in_linear_time
 
 TEST(KinetoJoin, recorded_stream_waits_become_exact_edges) {
   const std::string wait =
-      R"({"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 20,
-      "ts": 4, "dur": 1, "args": {"cuda_sync_kind": "Stream Wait Event", "wait_on_stream": 7,
-      "wait_on_cuda_event_record_corr_id": 2, "wait_on_cuda_event_id": 9, "stream": 20,
-      "correlation": 3, "device": 0}})";
-  const std::string after =
-      R"({"ph": "X", "cat": "kernel", "name": "b", "pid": 0, "tid": 20, "ts": 30, "dur": 1,
-      "args": {"device": 0, "stream": 20, "correlation": 4, "grid": [1, 1, 1],
-      "block": [1, 1, 1]}})";
+      span("cuda_sync", "Stream Wait Event", 0, 20, "4", "1",
+           R"("cuda_sync_kind": "Stream Wait Event", "wait_on_stream": 7,
+           "wait_on_cuda_event_record_corr_id": 2, "wait_on_cuda_event_id": 9, "stream": 20,
+           "correlation": 3, "device": 0)");
+  const std::string after = span("kernel", "b", 0, 20, "30", "1",
+                                 R"("device": 0, "stream": 20, "correlation": 4,
+                                 "grid": [1, 1, 1], "block": [1, 1, 1])");
   const RankTrace trace = imported(file(
       {call("1", "1"), kernel("10", "1", "a"), call("2", "2", "cudaEventRecord"),
        call("4", "3", "cudaStreamWaitEvent"), wait, call("5", "4"), after}));
@@ -128,10 +125,10 @@ TEST(KinetoJoin, recorded_stream_waits_become_exact_edges) {
 
 TEST(KinetoJoin, waits_whose_event_is_unknown_make_no_edge) {
   const RankTrace trace = imported(file(
-      {kernel("1"), R"({"ph": "X", "cat": "cuda_sync", "name": "Event Sync", "pid": 0, "tid": -1,
-      "ts": 4, "dur": 1, "args": {"cuda_sync_kind": "Event Sync", "wait_on_stream": -1,
-      "wait_on_cuda_event_record_corr_id": -1, "wait_on_cuda_event_id": 9, "stream": -1,
-      "correlation": 24, "device": 0}})"}));
+      {kernel("1"), span("cuda_sync", "Event Sync", 0, -1, "4", "1",
+                         R"("cuda_sync_kind": "Event Sync", "wait_on_stream": -1,
+                         "wait_on_cuda_event_record_corr_id": -1, "wait_on_cuda_event_id": 9,
+                         "stream": -1, "correlation": 24, "device": 0)")}));
   EXPECT_TRUE(trace.edges.empty());
   EXPECT_EQ(trace.streams.size(), 1U);
 }
@@ -206,10 +203,10 @@ std::string of_group(const std::string& more) {
 }
 
 std::string operation(const char* ts, const char* dur, const char* name, const std::string& args) {
-  return std::string(R"({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 100,
-      "tid": 101, "ts": )") + ts + R"(, "dur": )" + dur + R"(, "args": {"Collective name": ")" +
-         name + R"(", "Group size": 3, "Process Group Name": "2", "In msg nelems": 8,
-      "dtype": "Half", "Process Group Ranks": "[4, 6, 8]")" + args + "}}";
+  return span("cpu_op", "record_param_comms", 100, 101, ts, dur,
+              std::string(R"("Collective name": ")") + name +
+                  R"(", "Group size": 3, "Process Group Name": "2", "In msg nelems": 8,
+                  "dtype": "Half", "Process Group Ranks": "[4, 6, 8]")" + args);
 }
 
 using Ranks = std::vector<std::uint32_t>;

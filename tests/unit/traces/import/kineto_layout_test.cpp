@@ -44,10 +44,8 @@ TEST(KinetoLayout, what_samples_lack_imports_alike_in_every_layout) {
 // A launch shape that was not recorded stays unknown, and is a loss where much time lacks one.
 
 /// A kernel of `dur` microseconds whose shape is not recorded.
-std::string bare(std::string_view ts, std::string_view dur) {
-  return R"({"ph": "X", "cat": "kernel", "name": "bare", "pid": 0, "tid": 7, "ts": )" +
-         std::string(ts) + R"(, "dur": )" + std::string(dur) +
-         R"(, "args": {"device": 0, "stream": 7, "correlation": 9}})";
+std::string bare(const std::string& ts, const std::string& dur) {
+  return span("kernel", "bare", 0, 7, ts, dur, R"("device": 0, "stream": 7, "correlation": 9)");
 }
 
 TEST(LaunchShapes, a_shape_that_is_not_recorded_is_not_one_block) {
@@ -59,8 +57,8 @@ TEST(LaunchShapes, a_shape_that_is_not_recorded_is_not_one_block) {
 
 TEST(LaunchShapes, one_block_of_one_thread_is_a_shape_where_it_is_recorded) {
   const RankTrace trace = imported(file({
-      R"({"ph": "X", "cat": "kernel", "name": "one", "pid": 0, "tid": 7, "ts": 1, "dur": 2, "args":
-          {"device": 0, "stream": 7, "correlation": 9, "grid": [1, 1, 1], "block": [1, 1, 1]}})"}));
+      span("kernel", "one", 0, 7, "1", "2", R"("device": 0, "stream": 7, "correlation": 9,
+           "grid": [1, 1, 1], "block": [1, 1, 1])")}));
   EXPECT_TRUE(has_known_shape(trace, trace.device_ops[0]));
   EXPECT_EQ(trace.counters.count("kineto_launch_shapes_missing"), 0U);
 }

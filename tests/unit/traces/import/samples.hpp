@@ -14,29 +14,33 @@
 
 namespace bubblesim::traces::sample {
 
+/// A span of `dur` us on thread `tid` of process `pid`; `args`: the members of its "args".
+inline std::string span(const std::string& category, const std::string& name, int pid, int tid,
+                        const std::string& ts, const std::string& dur, const std::string& args) {
+  return R"({"ph": "X", "cat": ")" + category + R"(", "name": ")" + name + R"(", "pid": )" +
+         std::to_string(pid) + R"(, "tid": )" + std::to_string(tid) + R"(, "ts": )" + ts +
+         R"(, "dur": )" + dur + R"(, "args": {)" + args + "}}";
+}
+
 /// A kernel on device 0, stream 7: 10.500 us long, two blocks of 128 threads.
-inline std::string kernel(std::string_view ts, std::string_view correlation = "1",
-                          std::string_view name = "gemm", std::string_view more = "") {
-  return R"({"ph": "X", "cat": "kernel", "name": ")" + std::string(name) +
-         R"(", "pid": 0, "tid": 7, "ts": )" + std::string(ts) +
-         R"(, "dur": 10.500, "args": {"device": 0, "stream": 7, "correlation": )" +
-         std::string(correlation) +
-         R"(, "registers per thread": 32, "shared memory": 1024, "grid": [2, 1, 1], )" +
-         R"("block": [128, 1, 1])" + std::string(more) + "}}";
+inline std::string kernel(const std::string& ts, const std::string& correlation = "1",
+                          const std::string& name = "gemm", const std::string& more = "") {
+  return span("kernel", name, 0, 7, ts, "10.500",
+              R"("device": 0, "stream": 7, "correlation": )" + correlation +
+                  R"(, "registers per thread": 32, "shared memory": 1024, "grid": [2, 1, 1], )"
+                  R"("block": [128, 1, 1])" + more);
 }
 
-inline std::string call(std::string_view ts, std::string_view correlation = "1",
-                        std::string_view name = "cudaLaunchKernel", std::string_view more = "") {
-  return R"({"ph": "X", "cat": "cuda_runtime", "name": ")" + std::string(name) +
-         R"(", "pid": 100, "tid": 101, "ts": )" + std::string(ts) +
-         R"(, "dur": 4, "args": {"cbid": 211, "correlation": )" + std::string(correlation) +
-         std::string(more) + "}}";
+inline std::string call(const std::string& ts, const std::string& correlation = "1",
+                        const std::string& name = "cudaLaunchKernel",
+                        const std::string& more = "") {
+  return span("cuda_runtime", name, 100, 101, ts, "4",
+              R"("cbid": 211, "correlation": )" + correlation + more);
 }
 
-inline std::string annotation(std::string_view ts, std::string_view dur, std::string_view name) {
-  return R"({"ph": "X", "cat": "user_annotation", "name": ")" + std::string(name) +
-         R"(", "pid": 100, "tid": 101, "ts": )" + std::string(ts) + R"(, "dur": )" +
-         std::string(dur) + R"(, "args": {}})";
+inline std::string annotation(const std::string& ts, const std::string& dur,
+                              const std::string& name) {
+  return span("user_annotation", name, 100, 101, ts, dur, "");
 }
 
 inline std::string joined(const std::vector<std::string>& events) {
