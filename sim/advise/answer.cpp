@@ -40,7 +40,7 @@ double tokens_per_request(const run::FillerConfig& filler) {
 Duration longest_operation(const run::LoadedRun& loaded) {
   Duration longest{};
   for (const auto& filler : loaded.fillers) {
-    for (const auto& op : filler->ops) longest = std::max(longest, op.duration);
+    for (const auto& op : filler->program.ops) longest = std::max(longest, op.duration);
   }
   return longest;
 }
@@ -50,7 +50,7 @@ Duration longest_pass(const run::LoadedRun& loaded) {
   Duration longest{};
   for (std::size_t i = 0; i < loaded.fillers.size(); ++i) {
     if (loaded.server(i) != nullptr) continue;
-    longest = std::max(longest, run::measure_pass(*loaded.fillers[i], loaded.device));
+    longest = std::max(longest, run::measure_pass(loaded.fillers[i]->program, loaded.device));
   }
   return longest;
 }

@@ -294,7 +294,7 @@ std::optional<Error> latency_fault(const Question& question, const run::LoadedRu
       loaded.server(filler) != nullptr) {
     return std::nullopt;
   }
-  const Duration pass = run::measure_pass(*loaded.fillers[filler], loaded.device);
+  const Duration pass = run::measure_pass(loaded.fillers[filler]->program, loaded.device);
   if (pass <= *question.limits.p95) return std::nullopt;
   return Error{question.file, "/p95",
                "found " + format_duration(*question.limits.p95) + ", but filler " + config.name +

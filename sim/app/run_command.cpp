@@ -234,7 +234,7 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
 // Requests a second that the filler's program serves alone.
 CheckedResult<double> alone_rate(const run::LoadedRun& loaded) {
   workload::JobProgram job;
-  job.ranks.push_back(*loaded.fillers.front());
+  job.ranks.push_back(loaded.fillers.front()->program);
   BUBBLESIM_ASSIGN_OR_RETURN(auto replay, workload::replay_alone(job, loaded.device));
   const double seconds = to_seconds(replay.ranks.front().simulated_span);
   return seconds > 0 ? 1.0 / seconds : 0.0;

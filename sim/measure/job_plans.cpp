@@ -118,7 +118,7 @@ Result<PlannedJob> filler_plan(const run::LoadedRun& run, std::size_t filler, Cl
                                const PlanSetup& setup) {
   BUBBLESIM_RETURN_IF_ERROR(check_filler(run, filler, setup));
   const run::FillerConfig& config = run.config.fillers[filler];
-  PlannedJob job{plan_of_program(*run.fillers[filler], run.device), {}};
+  PlannedJob job{plan_of_program(run.fillers[filler]->program, run.device), {}};
   JobPlan& plan = job.plan;
   plan.name = config.name;
   plan.role = run::role_of(config);

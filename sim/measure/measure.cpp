@@ -84,7 +84,7 @@ class Measurements {
                                  Duration window) const {
     const auto passes = static_cast<std::int64_t>(filler.passes);
     if (filler.mode == observe::FillerMode::kOffline && passes > 0) return window / passes;
-    return run::measure_pass(*lone_.fillers[index], lone_.device);
+    return run::measure_pass(lone_.fillers[index]->program, lone_.device);
   }
 
   Result<void> measure_policies() {

@@ -260,10 +260,11 @@ double fraction(Duration part, Duration whole) {
 /// The program of an engine's steps; null: the filler is no engine's server.
 std::unique_ptr<workload::StepProgram> make_steps(const LoadedRun& loaded,
                                                   const FillerInstance& instance) {
-  if (loaded.server(instance.filler) == nullptr) return nullptr;
+  const LoadedFiller& filler = *loaded.fillers[instance.filler];
+  if (!filler.server) return nullptr;
   synth::ServerMeetings meetings;
   if (instance.group != nullptr) meetings = instance.group->meetings_of(instance.member);
-  auto steps = synth::ServerProgram::make(*loaded.servers[instance.filler], meetings);
+  auto steps = synth::ServerProgram::make(*filler.server, meetings);
   BUBBLESIM_CHECK(steps.has_value(), "a server's program that could be made when it was loaded");
   return *std::move(steps);
 }
@@ -304,7 +305,7 @@ bool GpuNode::repeats(const LoadedRun& loaded, const FillerInstance& instance) c
   return instances_.size() == 1 && instance.admitted && !instance.steps &&
          instance.mode != observe::FillerMode::kJobs && !meters_.usage && !meters_.power &&
          meters_.timeline == nullptr && loaded.config.fillers[instance.filler].jitter_cv == 0 &&
-         passes_are_alike(*loaded.fillers[instance.filler]);
+         passes_are_alike(loaded.fillers[instance.filler]->program);
 }
 
 void GpuNode::add_instance(std::uint32_t filler, observe::FillerMode mode) {
@@ -353,7 +354,7 @@ void GpuNode::add_services(const LoadedRun& loaded, const ServerRequests& reques
     setup.perturbation.jitter_cv = loaded.config.fillers[instance->filler].jitter_cv;
     instance->steps = make_steps(loaded, *instance);
     const program::Program* program =
-        instance->steps ? &instance->steps->program() : &*loaded.fillers[instance->filler];
+        instance->steps ? &instance->steps->program() : &loaded.fillers[instance->filler]->program;
     if (!instance->admitted) program = nullptr;
     std::unique_ptr<FillerMonitor> monitor;
     workload::PassTaker* taker = nullptr;

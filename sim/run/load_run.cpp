@@ -61,8 +61,7 @@ Result<program::Program> load_program(const FillerProgram& source,
 
 }  // namespace
 
-CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
-                                        const hardware::GpuSpec& device,
+CheckedResult<LoadedFiller> load_filler(const FillerConfig& filler, const hardware::GpuSpec& device,
                                         const std::string& device_folder,
                                         const ProgressText& progress) {
   if (std::holds_alternative<synth::InferenceNames>(filler.program)) {
@@ -73,18 +72,16 @@ CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
   }
   BUBBLESIM_ASSIGN_OR_RETURN(auto program,
                              load_program(filler.program, device, device_folder, progress));
-  return FillerInputs{std::move(program)};
+  return LoadedFiller{std::move(program)};
 }
 
-void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
-  FillerConfig& filler = run.config.fillers[run.fillers.size()];
-  if (!filler.memory) filler.memory = inputs->memory;
-  if (!filler.memory) run.counters.add(kMemoryUnknown);
-  if (inputs->memory && *filler.memory < *inputs->memory) run.counters.add(kMemoryBelowModel);
-  run.counters.merge(inputs->program.counters);
-  run.servers.push_back(inputs->server);
-  const program::Program* program = &inputs->program;
-  run.fillers.emplace_back(std::shared_ptr<const program::Program>(std::move(inputs), program));
+void add_filler(LoadedRun& run, Shared<LoadedFiller> filler) {
+  FillerConfig& config = run.config.fillers[run.fillers.size()];
+  if (!config.memory) config.memory = filler->memory;
+  if (!config.memory) run.counters.add(kMemoryUnknown);
+  if (filler->memory && *config.memory < *filler->memory) run.counters.add(kMemoryBelowModel);
+  run.counters.merge(filler->program.counters);
+  run.fillers.push_back(std::move(filler));
 }
 
 CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& device_folder,
@@ -96,9 +93,9 @@ CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& de
       assemble_run(config, std::make_shared<const LoadedTraining>(std::move(training)),
                    device_folder));
   for (const FillerConfig& filler : config.fillers) {
-    BUBBLESIM_ASSIGN_OR_RETURN(FillerInputs inputs,
+    BUBBLESIM_ASSIGN_OR_RETURN(LoadedFiller inputs,
                                load_filler(filler, loaded.device, device_folder, progress));
-    add_filler(loaded, std::make_shared<const FillerInputs>(std::move(inputs)));
+    add_filler(loaded, std::move(inputs));
   }
   return loaded;
 }

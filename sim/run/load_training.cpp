@@ -361,7 +361,7 @@ CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
     faults.insert(faults.end(), more.begin(), more.end());
   }
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
-  LoadedRun run{*training, config, false, {}, {}};
+  LoadedRun run{*training, config, false, {}};
   if (config.power && config.power->clock_mhz) {
     run.device.clock = *config.power->clock_mhz / run.device.power.full_clock_mhz;
   }

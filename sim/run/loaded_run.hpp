@@ -49,18 +49,25 @@ struct LoadedTraining {
   CounterSet counters;  ///< of reading and building
 };
 
+/// A filler of a config: the part that does not depend on loads, seeds, policies and lengths.
+struct LoadedFiller {
+  program::Program program;
+  std::optional<Bytes> memory{};  ///< of an instance, by its model
+  /// The plan of an engine's server, whose requests join and leave between passes, so that passes
+  /// differ; the program is the one before its first step.
+  std::optional<Shared<synth::ServerPlan>> server{};
+};
+
 /// The values of its config take precedence over those of the job alone.
 struct LoadedRun : LoadedTraining {
   RunConfig config;
   bool lone = false;  ///< one rank by itself (lone_rank.hpp): no other GPU has fillers
-  std::vector<Shared<program::Program>> fillers;  ///< by RunConfig::fillers
-  /// Plans of fillers that are an engine's server, by RunConfig::fillers; empty: no such filler.
-  std::vector<std::optional<Shared<synth::ServerPlan>>> servers;
+  std::vector<Shared<LoadedFiller>> fillers;  ///< by RunConfig::fillers
 
-  /// The plan of a filler whose requests join and leave between passes, so that passes differ;
-  /// null: not an engine's server.
+  /// Null: not an engine's server.
   [[nodiscard]] const synth::ServerPlan* server(std::size_t filler) const {
-    return filler < servers.size() && servers[filler] ? &**servers[filler] : nullptr;
+    const auto& plan = fillers[filler]->server;
+    return plan ? &**plan : nullptr;
   }
   /// Memory of the rank at this position; nothing: not known.
   [[nodiscard]] std::optional<Bytes> memory_of(std::size_t rank) const {

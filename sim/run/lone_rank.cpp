@@ -135,13 +135,11 @@ std::optional<FillerConfig> on_one_gpu(const FillerConfig& filler, std::uint32_t
 void keep_fillers(LoadedRun& run, const LoadedRun& whole, std::uint32_t gpu) {
   run.config.fillers.clear();
   run.fillers.clear();
-  run.servers.clear();
   for (std::size_t i = 0; i < whole.config.fillers.size(); ++i) {
     auto filler = on_one_gpu(whole.config.fillers[i], gpu, whole.training->ranks.size());
     if (!filler) continue;
     run.config.fillers.push_back(*std::move(filler));
     run.fillers.push_back(whole.fillers[i]);
-    if (!whole.servers.empty()) run.servers.push_back(whole.servers[i]);
   }
 }
 

@@ -169,7 +169,7 @@ Result<MeasuredKernels> load_recorded_kernels(const std::string& path,
 
 Bytes whole_bytes(double bytes) { return {static_cast<std::uint64_t>(std::ceil(bytes))}; }
 
-Result<FillerInputs> make_server(const synth::EngineNames& engine,
+Result<LoadedFiller> make_server(const synth::EngineNames& engine,
                                  const synth::InferenceRequest& request) {
   synth::EngineSettings settings = engine.settings;
   if (engine.accepted_file) {
@@ -195,21 +195,21 @@ Result<FillerInputs> make_server(const synth::EngineNames& engine,
   const Bytes memory = whole_bytes(plan.memory.total());
   const Shared<synth::ServerPlan> server(std::move(plan));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto steps, synth::ServerProgram::make(server));
-  FillerInputs made{steps->program(), memory, server};
+  LoadedFiller made{steps->program(), memory, server};
   made.program.counters.merge(counters);
   return made;
 }
 
-Result<FillerInputs> make(const synth::InferenceNames& names,
+Result<LoadedFiller> make(const synth::InferenceNames& names,
                           const synth::InferenceRequest& request) {
   if (names.engine) return make_server(*names.engine, request);
   BUBBLESIM_ASSIGN_OR_RETURN(synth::InferenceProgram batch, synth::inference_program(request));
-  return FillerInputs{std::move(batch.program), whole_bytes(batch.memory.total())};
+  return LoadedFiller{std::move(batch.program), whole_bytes(batch.memory.total())};
 }
 
 }  // namespace
 
-CheckedResult<FillerInputs> load_model_filler(const FillerConfig& config,
+CheckedResult<LoadedFiller> load_model_filler(const FillerConfig& config,
                                               const hardware::GpuSpec& device,
                                               const std::string& device_folder) {
   const auto configs = std::filesystem::path(device_folder).parent_path().string();
@@ -225,7 +225,7 @@ CheckedResult<FillerInputs> load_model_filler(const FillerConfig& config,
   return *std::move(made);
 }
 
-CheckedResult<FillerInputs> load_train_filler(const FillerConfig& config,
+CheckedResult<LoadedFiller> load_train_filler(const FillerConfig& config,
                                               const hardware::GpuSpec& device,
                                               const std::string& device_folder) {
   synth::JobNames names = std::get<TrainProgram>(config.program).names;
@@ -239,7 +239,7 @@ CheckedResult<FillerInputs> load_train_filler(const FillerConfig& config,
         Errors{{{}, {}, "filler \"" + config.name + "\": its training job has " +
                             std::to_string(job.world_size) + " ranks; expected a plan of one"}});
   }
-  return FillerInputs{std::move(job.program.ranks.front()),
+  return LoadedFiller{std::move(job.program.ranks.front()),
                       whole_bytes(job.memory.front().total())};
 }
 

@@ -32,13 +32,13 @@ inline constexpr CounterSpec kLayersOfOneSequence{
 /// The filler's program on `device`, and an instance's need of memory, whatever the config says of
 /// it. `device_folder` is devices/ of a folder of configs, with models, efficiency and software
 /// beside it. Precondition: its program is a model's.
-[[nodiscard]] CheckedResult<FillerInputs> load_model_filler(const FillerConfig& config,
+[[nodiscard]] CheckedResult<LoadedFiller> load_model_filler(const FillerConfig& config,
                                                             const hardware::GpuSpec& device,
                                                             const std::string& device_folder);
 
 /// Loads a training job of one rank in the same way. Precondition: the filler's program is a
 /// training job.
-[[nodiscard]] CheckedResult<FillerInputs> load_train_filler(const FillerConfig& config,
+[[nodiscard]] CheckedResult<LoadedFiller> load_train_filler(const FillerConfig& config,
                                                             const hardware::GpuSpec& device,
                                                             const std::string& device_folder);
 

@@ -16,7 +16,6 @@
 #include "sim/run/load_trace.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/run_config.hpp"
-#include "sim/synth/server_plan.hpp"
 #include "sim/workload/job_program.hpp"
 
 namespace bubblesim::run {
@@ -31,13 +30,6 @@ inline constexpr CounterSpec kMemoryBelowModel{
     "fillers whose memory by the config is less than what their model takes (weights, activations, "
     "KV cache): admission goes by the config"};
 
-struct FillerInputs {
-  program::Program program;
-  std::optional<Bytes> memory{};  ///< of an instance, by its model
-  std::optional<Shared<synth::ServerPlan>> server{};  ///< of an engine, whose program is the one
-                                                      ///< before its first step
-};
-
 /// Length of a recorded iteration, of those that traces/iterations/job_pass.hpp chooses. Mean over
 /// ranks; nothing without iterations.
 [[nodiscard]] std::optional<Duration> recorded_mean(const workload::JobProgram& job);
@@ -51,7 +43,7 @@ struct FillerInputs {
                                                           std::size_t threads = 1);
 
 /// The result depends on the filler's program and, in the text of faults, on its name.
-[[nodiscard]] CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
+[[nodiscard]] CheckedResult<LoadedFiller> load_filler(const FillerConfig& filler,
                                                       const hardware::GpuSpec& device,
                                                       const std::string& device_folder,
                                                       const ProgressText& progress);
@@ -63,7 +55,7 @@ struct FillerInputs {
                                                     const std::string& device_folder);
 
 /// Adds the next filler of the config.
-void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs);
+void add_filler(LoadedRun& run, Shared<LoadedFiller> filler);
 
 // Faults of links that a config names, as the fabric of its job takes them.
 

@@ -197,7 +197,7 @@ class PolicyRuns {
     const observe::FillerResult& result = alone.fillers.front();
     FillerProfile profile;
     if (loaded_.server(filler) == nullptr) {
-      profile.pass = measure_pass(*loaded_.fillers[filler], loaded_.device);
+      profile.pass = measure_pass(loaded_.fillers[filler]->program, loaded_.device);
     }
     const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
     profile.few_passes = result.mode == observe::FillerMode::kOffline &&

@@ -65,7 +65,7 @@ RunSize size_of(const LoadedRun& run) {
   for (std::size_t i = 0; i < run.fillers.size(); ++i) {
     const FillerConfig& filler = run.config.fillers[i];
     size.requests += rate_of(filler) * seconds;
-    size.kernels += gpus_of(filler, run) * kernels_of(*run.fillers[i], seconds);
+    size.kernels += gpus_of(filler, run) * kernels_of(run.fillers[i]->program, seconds);
   }
   const auto policies = static_cast<double>(run.config.policies.size());
   return {size.requests * policies, size.kernels * policies};

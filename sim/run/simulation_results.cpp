@@ -216,7 +216,9 @@ observe::RunReport report_before_runs(const LoadedRun& loaded) {
   report.world_size = std::max(loaded.world_size, report.ranks);
   report.counters = loaded.counters;
   report.training_counters = loaded.training->counters;
-  for (const auto& filler : loaded.fillers) report.filler_counters.push_back(filler->counters);
+  for (const auto& filler : loaded.fillers) {
+    report.filler_counters.push_back(filler->program.counters);
+  }
   report.baseline.recorded_mean_iteration = loaded.recorded_mean_iteration;
   report.baseline.iterations_recorded = loaded.training->iterations_recorded;
   report.baseline.iterations_used = loaded.training->iterations_used;

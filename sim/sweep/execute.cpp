@@ -24,7 +24,7 @@ std::size_t bytes_of_inputs(const run::LoadedTraining& inputs) {
   return bytes;
 }
 
-std::size_t bytes_of_inputs(const run::FillerInputs& inputs) { return bytes_of(inputs.program); }
+std::size_t bytes_of_inputs(const run::LoadedFiller& inputs) { return bytes_of(inputs.program); }
 
 }  // namespace
 
@@ -127,7 +127,7 @@ class InputCache::Shelf {
 InputCache::InputCache(std::string device_folder, std::size_t bytes_kept)
     : device_folder_(std::move(device_folder)), use_(std::make_unique<Use>(bytes_kept)),
       trainings_(std::make_unique<Shelf<run::LoadedTraining>>()),
-      fillers_(std::make_unique<Shelf<run::FillerInputs>>()) {}
+      fillers_(std::make_unique<Shelf<run::LoadedFiller>>()) {}
 
 InputCache::~InputCache() = default;
 
@@ -150,7 +150,7 @@ CheckedResult<run::LoadedRun> InputCache::load(const run::RunConfig& config,
         auto inputs, fillers_->get(key, *use_, [&] {
           return run::load_filler(filler, device, device_folder_, {});
         }));
-    run::add_filler(run, std::move(inputs));
+    run::add_filler(run, Shared<run::LoadedFiller>(std::move(inputs)));
   }
   return run;
 }

@@ -53,7 +53,7 @@ class InputCache {
   std::string device_folder_;
   std::unique_ptr<Use> use_;
   std::unique_ptr<Shelf<run::LoadedTraining>> trainings_;
-  std::unique_ptr<Shelf<run::FillerInputs>> fillers_;
+  std::unique_ptr<Shelf<run::LoadedFiller>> fillers_;
 };
 
 /// Called from several threads; all must be thread-safe.

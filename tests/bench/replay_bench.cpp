@@ -84,7 +84,8 @@ void job_and_fillers(benchmark::State& state, const policy::PolicySpec& policy,
   run::LoadedRun loaded;
   loaded.device = bench::bench_device();
   loaded.training = job_program(loaded.device, state.range(0));
-  loaded.fillers.assign(fillers, bench::bench_filler(kFillerKernels, duration_of, loaded.device));
+  loaded.fillers.assign(
+      fillers, run::LoadedFiller{bench::bench_filler(kFillerKernels, duration_of, loaded.device)});
   loaded.config.duration = Duration{400'000'000};
   loaded.config.fillers.resize(fillers);
   const policy::ParameterSet parameters = policy::defaults(policy);

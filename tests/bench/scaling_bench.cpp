@@ -50,8 +50,8 @@ double heap_bytes() {
 }
 
 void add_fillers(const Size& size, run::LoadedRun& loaded) {
-  const Shared<program::Program> program(
-      bench_filler(size.filler_kernels, duration_of, loaded.device));
+  const Shared program(
+      run::LoadedFiller{bench_filler(size.filler_kernels, duration_of, loaded.device)});
   for (std::uint32_t i = 0; i < size.fillers; ++i) {
     run::FillerConfig& filler = loaded.config.fillers.emplace_back();
     filler.name = "filler " + std::to_string(i);
@@ -112,7 +112,8 @@ double kernels_run(const run::LoadedRun& loaded, const observe::PolicyResult& re
     kernels += iterations * static_cast<double>(loaded.training->ranks[rank].ops.size());
   }
   for (std::size_t i = 0; i < result.fillers.size(); ++i) {
-    kernels += static_cast<double>(result.fillers[i].passes * loaded.fillers[i]->ops.size());
+    kernels +=
+        static_cast<double>(result.fillers[i].passes * loaded.fillers[i]->program.ops.size());
   }
   return kernels;
 }

@@ -52,7 +52,8 @@ class SimulatedPolicy : public ::testing::Test {
     // 10 kernels of 200 us on half of the SMs, in turn with 10 on twice as many as there are.
     std::string table = "Name,Profile,Memory_footprint,SM_usage,Duration\n";
     for (int i = 0; i < 10; ++i) table += "F,1,0,50,200000\nG,0,0,200,200000\n";
-    auto filler = must(workload::parse_kernel_table(table, "filler.csv", loaded_.device, 20us));
+    const Shared filler(run::LoadedFiller{
+        must(workload::parse_kernel_table(table, "filler.csv", loaded_.device, 20us))});
     loaded_.fillers = {filler, filler};
   }
 

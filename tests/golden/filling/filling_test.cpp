@@ -53,8 +53,8 @@ run::LoadedRun load() {
       must(run::parse_run_config(*read_text_file(path), path, policies::builtin_policies()));
   loaded.device = small_gpu();
   loaded.training = small_job(loaded.device);
-  loaded.fillers.push_back(
-      must(workload::read_kernel_table(kFolder + "filler.csv", loaded.device, Duration{})));
+  loaded.fillers.push_back(run::LoadedFiller{
+      must(workload::read_kernel_table(kFolder + "filler.csv", loaded.device, Duration{}))});
   return loaded;
 }
 

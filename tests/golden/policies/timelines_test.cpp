@@ -136,8 +136,8 @@ run::LoadedRun load(const policy::Registry& registry) {
   loaded.device.mig = {7, 8, 14};
   loaded.device.memory = Bytes{40'000'000'000};
   loaded.training = small_job(loaded.device);
-  loaded.fillers.push_back(
-      must(workload::read_kernel_table(kFolder + "filler.csv", loaded.device, Duration{50us})));
+  loaded.fillers.push_back(run::LoadedFiller{
+      must(workload::read_kernel_table(kFolder + "filler.csv", loaded.device, Duration{50us}))});
   return loaded;
 }
 

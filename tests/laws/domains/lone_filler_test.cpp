@@ -12,6 +12,7 @@
 #include "sim/base/random.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/program/kernel_profile.hpp"
+#include "sim/run/run_policies.hpp"
 #include "sim/run/simulation.hpp"
 
 namespace bubblesim::run {
@@ -160,7 +161,7 @@ TEST_P(LoneFiller, PassesThatRepeatAreThoseOfEvents) {
   if (GetParam().drawn > 0) {
     program::Program drawn = RandomProgram(loaded->device, GetParam().drawn).program();
     if (!GetParam().repeats) drawn.ops.front().gap = program::ShortSpan{1'000'000};
-    loaded->fillers.front() = std::move(drawn);
+    loaded->fillers.front() = LoadedFiller{std::move(drawn)};
   }
   const observe::PolicyResult found = result_of(*loaded, {});
   const observe::PolicyResult expected = result_of(*loaded, std::chrono::milliseconds(70));

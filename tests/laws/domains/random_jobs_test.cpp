@@ -238,7 +238,7 @@ LoadedRun load(const Shape& shape, std::uint64_t seed) {
     loaded.config.iterations = 3;
   }
   if (shape.slowdown != 1) loaded.config.training.stragglers = {{1, shape.slowdown}};
-  const Shared<Program> program(filler_program(loaded.device));
+  const Shared program(LoadedFiller{filler_program(loaded.device)});
   for (const bool online : {false, true}) {
     FillerConfig& filler = loaded.config.fillers.emplace_back();
     filler.name = online ? "online" : "offline";

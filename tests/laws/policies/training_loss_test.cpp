@@ -110,7 +110,7 @@ LoadedRun load(std::uint64_t seed, bool online) {
     filler.mode = observe::FillerMode::kOnline;
     filler.arrivals = workload::PoissonArrivals{20};
   }
-  loaded.fillers = {Shared<Program>(random.filler(loaded.device))};
+  loaded.fillers = {LoadedFiller{random.filler(loaded.device)}};
   return loaded;
 }
 

@@ -140,9 +140,9 @@ class Fixed final : public policy::Policy {
 /// instant may come in another order on a clock of turns, so they never do anything at one instant.
 run::LoadedRun shared_run() {
   run::LoadedRun loaded = *run::lone_rank(run::small_run({run::offline("filler")}), 0);
-  program::Program filler = *loaded.fillers.front();
-  filler.ops.front().duration += 123ns;
-  filler.threads.front().steps.front().think = program::short_span(37'003ns);
+  run::LoadedFiller filler = *loaded.fillers.front();
+  filler.program.ops.front().duration += 123ns;
+  filler.program.threads.front().steps.front().think = program::short_span(37'003ns);
   loaded.fillers.front() = filler;
   return loaded;
 }

@@ -151,7 +151,7 @@ TEST(JobPlans, WhatARealGpuCannotRunIsNamed) {
   jitter.config.training.jitter_cv = 0.1;
   EXPECT_THAT(fault_of(jitter), HasSubstr("/training/jitter_cv"));
   run::LoadedRun continuous = lone({run::offline("llm")});
-  continuous.servers = {Shared<synth::ServerPlan>(synth::ServerPlan{})};
+  continuous.fillers = {run::LoadedFiller{{}, {}, synth::ServerPlan{}}};
   EXPECT_THAT(fault_of(continuous),
               AllOf(HasSubstr("/fillers/0/program"), HasSubstr("\"llm\" batches continuously")));
   run::LoadedRun jobs = lone({run::offline("queue")});

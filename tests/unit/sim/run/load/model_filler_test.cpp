@@ -32,7 +32,7 @@ FillerConfig filler_of(const std::string& model) {
 
 hardware::GpuSpec a100() { return must(hardware::find_gpu_spec("a100-40gb", kDevices)); }
 
-CheckedResult<FillerInputs> load(const FillerConfig& filler) {
+CheckedResult<LoadedFiller> load(const FillerConfig& filler) {
   return load_model_filler(filler, a100(), kDevices);
 }
 
@@ -45,7 +45,7 @@ TEST(ModelFiller, ItsMemoryIsTheModelsUnlessTheConfigSaysIt) {
   run.config.fillers = {filler_of("resnet152"), filler_of("resnet152")};
   run.config.fillers[1].memory = Bytes{7};
   for (int i = 0; i < 2; ++i) {
-    add_filler(run, std::make_shared<const FillerInputs>(must(load(run.config.fillers[i]))));
+    add_filler(run, must(load(run.config.fillers[i])));
   }
   EXPECT_GT(run.config.fillers[0].memory->value, 120'000'000U);  // 60.2 million weights of 2 bytes
   EXPECT_EQ(run.config.fillers[1].memory->value, 7U);
@@ -56,7 +56,7 @@ TEST(ModelFiller, FaultsNameTheNearestModelAndTheFiller) {
   EXPECT_THAT(fault("gpt-175b"), HasSubstr("filler \"service\": "));
 }
 
-CheckedResult<FillerInputs> load_training(std::uint32_t data,
+CheckedResult<LoadedFiller> load_training(std::uint32_t data,
                                           const hardware::GpuSpec& device = a100()) {
   synth::JobNames names;
   names.model = "bert-base";

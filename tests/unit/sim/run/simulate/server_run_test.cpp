@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/model_filler.hpp"
@@ -39,9 +40,7 @@ LoadedRun server_run(observe::FillerMode mode) {
   LoadedRun loaded = small_run({filler});
   loaded.config.duration = 2s;
   const auto device = hardware::find_gpu_spec("a100-40gb", kDeviceFolder);
-  auto made = must(load_model_filler(filler, *device, kDeviceFolder));
-  loaded.fillers[0] = std::move(made.program);
-  loaded.servers.push_back(std::move(made.server));
+  loaded.fillers[0] = must(load_model_filler(filler, *device, kDeviceFolder));
   for (const char* name : {"mps", "time_slicing", "specinf"}) {
     loaded.config.policies.push_back(choice(name));
   }
@@ -206,12 +205,22 @@ TEST_F(RecordedRequests, DamageOfAFileOfLengthsAloneIsCounted) {
   EXPECT_EQ(result.counters.count("request_lengths_raised"), 1U);
 }
 
+/// The run with another plan of its server.
+LoadedRun with_plan(LoadedRun run, const std::function<void(synth::ServerPlan&)>& change) {
+  LoadedFiller filler = *run.fillers[0];
+  synth::ServerPlan plan = **filler.server;
+  change(plan);
+  filler.server.emplace(std::move(plan));
+  run.fillers[0] = std::move(filler);
+  return run;
+}
+
 /// The first of two GPUs computes prompts, which go over `link` to the second.
 LoadedRun apart_run(BytesPerSecond link) {
-  LoadedRun loaded = server_run(observe::FillerMode::kOnline);
-  synth::ServerPlan plan = *loaded.servers[0].value();
-  plan.prefill = synth::PrefillSplit{1, link, Duration{}, synth::KvWrites::kContiguous};
-  loaded.servers[0].emplace(std::move(plan));
+  LoadedRun loaded =
+      with_plan(server_run(observe::FillerMode::kOnline), [link](synth::ServerPlan& plan) {
+        plan.prefill = synth::PrefillSplit{1, link, Duration{}, synth::KvWrites::kContiguous};
+      });
   loaded.config.fillers[0].arrivals = workload::PoissonArrivals{40};
   return loaded;
 }
@@ -222,7 +231,7 @@ TEST(ServerRun, PrefillAndDecodeApartLoseNoRequestAndTokensWaitForTheLink) {
   const auto fast_report = report_of(fast);
   const auto slow_report = report_of(slow);
   // A prompt of one token takes a block over the link, 100 MB/s slow.
-  const Duration least = synth::handover_time(**slow.servers[0], 1);
+  const Duration least = synth::handover_time(*slow.server(0), 1);
   for (std::size_t i = 0; i < slow_report.policies.size(); ++i) {
     SCOPED_TRACE(slow_report.policies[i].policy);
     const observe::FillerResult& chat = slow_report.policies[i].fillers[0];
@@ -261,10 +270,8 @@ LoadedRun apart_on_cluster(BytesPerSecond rate) {
 
 // A link of its own as fast, with writes of 2 us, gives each transfer the same time.
 TEST(ServerRun, OverFreeLinksOfTheClusterPromptsTakeWhatALinkOfTheirOwnTakes) {
-  LoadedRun own = apart_run({1e8});
-  synth::ServerPlan plan = *own.servers[0].value();
-  plan.prefill->write = 2us;
-  own.servers[0].emplace(std::move(plan));
+  const LoadedRun own =
+      with_plan(apart_run({1e8}), [](synth::ServerPlan& plan) { plan.prefill->write = 2us; });
   const auto shared = report_of(apart_on_cluster({1e8}));
   const auto alone = report_of(own);
   for (std::size_t i = 0; i < alone.policies.size(); ++i) {
@@ -310,10 +317,8 @@ TEST(ServerRun, PromptsAndGradientsShareALink) {
 }
 
 TEST(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
-  LoadedRun loaded = apart_run({1e9});
-  synth::ServerPlan plan = *loaded.servers[0].value();
-  plan.prefill->gpus = 2;
-  loaded.servers[0].emplace(std::move(plan));
+  const LoadedRun loaded =
+      with_plan(apart_run({1e9}), [](synth::ServerPlan& plan) { plan.prefill->gpus = 2; });
   EXPECT_THAT(error_of(run_policies(loaded, registry(), {})).text(),
               HasSubstr("found \"prefill\" on 2 of its 2 GPUs"));
 }
@@ -335,9 +340,7 @@ LoadedRun split_run(observe::FillerMode mode, Over over = Over::kSplit) {
   }
   const auto device = hardware::find_gpu_spec("a100-40gb", kDeviceFolder);
   FillerConfig filler = loaded.config.fillers[0];
-  auto made = must(load_model_filler(filler, *device, kDeviceFolder));
-  loaded.fillers[0] = std::move(made.program);
-  loaded.servers[0] = std::move(made.server);
+  loaded.fillers[0] = must(load_model_filler(filler, *device, kDeviceFolder));
   put_on(loaded, two_gpus({100e9}));
   return loaded;
 }

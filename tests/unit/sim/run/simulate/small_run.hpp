@@ -63,9 +63,9 @@ inline LoadedRun small_run(const std::vector<FillerConfig>& fillers,
   loaded.config.training.memory = Bytes{10'000'000'000};
   loaded.config.fillers = fillers;
   for (std::size_t i = 0; i < fillers.size(); ++i) {
-    loaded.fillers.push_back(*workload::parse_kernel_table(
+    loaded.fillers.push_back(LoadedFiller{*workload::parse_kernel_table(
         "Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n", "filler.csv",
-        loaded.device, Duration{}));
+        loaded.device, Duration{})});
   }
   for (const std::string& name : policies) loaded.config.policies.push_back(choice(name));
   return loaded;
