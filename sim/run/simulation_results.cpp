@@ -83,7 +83,7 @@ void add_instance(const EndedSimulation& ended, FillerInstance& instance,
   result.instances.push_back({instance.gpu, instance.admitted, instance.reason, instance.passes,
                               instance.completed, held});
   if (instance.service && instance.mode == observe::FillerMode::kOnline) {
-    for (const SimTime arrival : instance.service->unfinished()) {
+    for (const auto& [arrival, first_token] : instance.service->unfinished()) {
       if (arrival >= ended.warmup) instance.latency.add_unfinished(ended.now - arrival);
     }
   }
@@ -95,7 +95,7 @@ void add_server(EndedSimulation& ended, FillerInstance& instance,
                 observe::ServerResult& result) {
   ServerTally& tally = instance.server;
   if (instance.mode == observe::FillerMode::kOnline) {
-    for (const serving::UnfinishedRequest& request : instance.service->unfinished_tokens()) {
+    for (const serving::UnfinishedRequest& request : instance.service->unfinished()) {
       if (request.arrival < ended.warmup) continue;
       if (request.first_token) {
         tally.ttft.add(*request.first_token - request.arrival);
@@ -244,9 +244,10 @@ observe::Backlog count_requests(const SimulationAt& at, std::uint32_t filler,
     result.requests_completed += instance->completed;
     if (!instance->service || instance->mode != observe::FillerMode::kOnline) continue;
     backlog.batch += batch_of(at.loaded, *instance);
-    for (const SimTime arrival : instance->service->unfinished()) {
-      ++result.requests_unfinished;
-      backlog.oldest = std::max(backlog.oldest, at.now - arrival);
+    const auto unfinished = instance->service->unfinished();
+    result.requests_unfinished += unfinished.size();
+    if (!unfinished.empty()) {
+      backlog.oldest = std::max(backlog.oldest, at.now - unfinished.front().arrival);
     }
   }
   return backlog;

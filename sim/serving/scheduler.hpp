@@ -54,6 +54,8 @@ enum class ArrivalOutcome : std::uint8_t {
 struct UnfinishedRequest {
   SimTime arrival{};
   std::optional<SimTime> first_token{};  ///< nothing: none yet
+
+  friend bool operator==(const UnfinishedRequest&, const UnfinishedRequest&) = default;
 };
 
 class Scheduler {

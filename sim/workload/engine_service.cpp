@@ -148,13 +148,7 @@ std::size_t EngineService::queued() const {
   return waiting;
 }
 
-std::vector<SimTime> EngineService::unfinished() const {
-  std::vector<SimTime> arrivals;
-  for (const auto& request : unfinished_tokens()) arrivals.push_back(request.arrival);
-  return arrivals;
-}
-
-std::vector<serving::UnfinishedRequest> EngineService::unfinished_tokens() const {
+std::vector<serving::UnfinishedRequest> EngineService::unfinished() const {
   std::vector<serving::UnfinishedRequest> requests;
   if (offline_) return requests;
   const auto append = [&requests](const std::vector<serving::UnfinishedRequest>& more) {

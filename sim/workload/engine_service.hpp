@@ -63,8 +63,7 @@ class EngineService final : public RequestService {
   void pass_finished(SimTime now) override;
   [[nodiscard]] std::optional<std::uint64_t> serving(std::size_t member) const override;
   [[nodiscard]] std::size_t queued() const override;
-  [[nodiscard]] std::vector<SimTime> unfinished() const override;
-  [[nodiscard]] std::vector<serving::UnfinishedRequest> unfinished_tokens() const override;
+  [[nodiscard]] std::vector<serving::UnfinishedRequest> unfinished() const override;
   [[nodiscard]] std::span<const serving::Scheduler* const> schedulers() const override {
     return schedulers_;
   }

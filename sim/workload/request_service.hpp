@@ -61,12 +61,9 @@ class RequestService {
   [[nodiscard]] virtual std::optional<std::uint64_t> serving(std::size_t member) const = 0;
   /// Requests that arrived and wait.
   [[nodiscard]] virtual std::size_t queued() const = 0;
-  /// Arrivals of requests that have not been served, oldest first.
-  [[nodiscard]] virtual std::vector<SimTime> unfinished() const = 0;
-  /// The unfinished requests of a language-model engine, with their first tokens.
-  [[nodiscard]] virtual std::vector<serving::UnfinishedRequest> unfinished_tokens() const {
-    return {};
-  }
+  /// Requests that have not been served, oldest first; of a language-model engine with their first
+  /// tokens.
+  [[nodiscard]] virtual std::vector<serving::UnfinishedRequest> unfinished() const = 0;
   /// The schedulers of a language-model engine, one for each data-parallel member; else empty.
   [[nodiscard]] virtual std::span<const serving::Scheduler* const> schedulers() const {
     return {};

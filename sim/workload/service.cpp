@@ -65,12 +65,12 @@ std::optional<std::uint64_t> Service::serving(std::size_t) const {
   return batch_.front().number;
 }
 
-std::vector<SimTime> Service::unfinished() const {
-  std::vector<SimTime> arrivals;
-  if (offline_) return arrivals;
-  for (const Waiting& request : batch_) arrivals.push_back(request.arrival);
-  for (const Waiting& request : queue_) arrivals.push_back(request.arrival);
-  return arrivals;
+std::vector<serving::UnfinishedRequest> Service::unfinished() const {
+  std::vector<serving::UnfinishedRequest> requests;
+  if (offline_) return requests;
+  for (const Waiting& request : batch_) requests.push_back({request.arrival});
+  for (const Waiting& request : queue_) requests.push_back({request.arrival});
+  return requests;
 }
 
 }  // namespace bubblesim::workload

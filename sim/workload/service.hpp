@@ -45,9 +45,7 @@ class Service final : public RequestService, public engine::EventHandler {
   [[nodiscard]] std::optional<std::uint64_t> serving(std::size_t) const override;
   /// Requests that arrived and wait for a batch.
   [[nodiscard]] std::size_t queued() const override { return queue_.size(); }
-
-  /// Arrivals of requests that have not been served, oldest first.
-  [[nodiscard]] std::vector<SimTime> unfinished() const override;
+  [[nodiscard]] std::vector<serving::UnfinishedRequest> unfinished() const override;
 
   void on_event(SimTime now) override;
 

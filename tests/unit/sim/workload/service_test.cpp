@@ -130,7 +130,8 @@ TEST(OneService, WhatIsNotServedIsReportedOldestFirst) {
   OneService one({}, {5, 7, 9});
   one.run(12);
   EXPECT_EQ(one.service->unfinished(),
-            (std::vector<SimTime>{kSimStart + us(5), kSimStart + us(7), kSimStart + us(9)}));
+            (std::vector<serving::UnfinishedRequest>{
+                {kSimStart + us(5)}, {kSimStart + us(7)}, {kSimStart + us(9)}}));
   one.run();
   EXPECT_TRUE(one.service->unfinished().empty());
 }
