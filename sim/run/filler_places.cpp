@@ -79,13 +79,13 @@ std::vector<std::uint32_t> FillerPlaces::gpus_of(std::uint32_t filler) const {
 }
 
 Result<void> FillerPlaces::decide() {
-  std::vector<Placed> waiting;
+  std::vector<policy::JobInfo> waiting;
   for (const std::uint32_t filler : scenario_.fillers) {
     const FillerConfig& config = loaded_.config.fillers[filler];
-    Placed next{filler, job_of(filler, config)};
+    policy::JobInfo next = job_of(filler, config);
     if (config.instances && cluster_.has_placer()) {
       for (std::uint32_t i = 0; i < *config.instances; ++i) {
-        next.job.id = next_job_++;
+        next.id = next_job_++;
         waiting.push_back(next);
       }
       continue;
@@ -93,30 +93,30 @@ Result<void> FillerPlaces::decide() {
     const bool queue = mode_of(filler) == observe::FillerMode::kJobs;
     if (queue) cluster_.add_worker_kind(filler);
     for (const std::uint32_t gpu : gpus_of(filler)) {
-      next.job.id = next_job_++;
+      next.id = next_job_++;
       placed_[gpu].push_back(next);
-      if (!queue) cluster_.add_fixed(next.job, GpuId{gpu});
+      if (!queue) cluster_.add_fixed(next, GpuId{gpu});
     }
   }
   return place_instances(waiting);
 }
 
 // Fillers that may use the same GPUs are asked for together.
-Result<void> FillerPlaces::place_instances(const std::vector<Placed>& waiting) {
-  for (const Placed& instance : waiting) ++unplaced_[instance.filler];
+Result<void> FillerPlaces::place_instances(const std::vector<policy::JobInfo>& waiting) {
+  for (const policy::JobInfo& instance : waiting) ++unplaced_[instance.kind];
   std::vector<std::vector<std::uint32_t>> asked;
-  for (const Placed& first : waiting) {
-    const std::vector<std::uint32_t> gpus = gpus_of(first.filler);
+  for (const policy::JobInfo& first : waiting) {
+    const std::vector<std::uint32_t> gpus = gpus_of(first.kind);
     if (std::ranges::find(asked, gpus) != asked.end()) continue;
     asked.push_back(gpus);
     std::vector<policy::JobInfo> infos;
-    for (const Placed& instance : waiting) {
-      if (gpus_of(instance.filler) == gpus) infos.push_back(instance.job);
+    for (const policy::JobInfo& instance : waiting) {
+      if (gpus_of(instance.kind) == gpus) infos.push_back(instance);
     }
     BUBBLESIM_ASSIGN_OR_RETURN(const auto placements, cluster_.place(infos, gpus, Duration{}));
     for (const policy::Placement& placement : placements) {
       const auto job = std::ranges::find(infos, placement.job, &policy::JobInfo::id);
-      placed_[placement.gpu.index()].push_back({job->kind, *job});
+      placed_[placement.gpu.index()].push_back(*job);
       --unplaced_[job->kind];
     }
   }
@@ -124,7 +124,7 @@ Result<void> FillerPlaces::place_instances(const std::vector<Placed>& waiting) {
 }
 
 void FillerPlaces::refuse(GpuId gpu, std::size_t place) {
-  cluster_.remove(placed_[gpu.index()][place].job, gpu);
+  cluster_.remove(placed_[gpu.index()][place], gpu);
 }
 
 }  // namespace bubblesim::run

@@ -16,12 +16,6 @@ namespace bubblesim::run {
 
 class FillerPlaces {
  public:
-  /// A filler's process on a GPU, and its booking.
-  struct Placed {
-    std::uint32_t filler = 0;
-    policy::JobInfo job;
-  };
-
   /// `loaded` and `scenario` outlive this object.
   FillerPlaces(const LoadedRun& loaded, const RunScenario& scenario);
 
@@ -31,7 +25,8 @@ class FillerPlaces {
   /// The policy on the GPU refused the process: its place is free again.
   void refuse(GpuId gpu, std::size_t place);
 
-  [[nodiscard]] const std::vector<Placed>& placed_on(GpuId gpu) const {
+  /// The processes on the GPU; JobInfo::kind: into RunConfig::fillers.
+  [[nodiscard]] const std::vector<policy::JobInfo>& placed_on(GpuId gpu) const {
     return placed_[gpu.index()];
   }
   /// The filler's mode. In a run of fillers alone, fill jobs count as offline, without an end of
@@ -45,14 +40,14 @@ class FillerPlaces {
   [[nodiscard]] const ClusterPlacement& cluster() const { return cluster_; }
 
  private:
-  Result<void> place_instances(const std::vector<Placed>& waiting);
+  Result<void> place_instances(const std::vector<policy::JobInfo>& waiting);
   [[nodiscard]] std::vector<std::uint32_t> gpus_of(std::uint32_t filler) const;
 
   const LoadedRun& loaded_;
   const RunScenario& scenario_;
   ClusterPlacement cluster_;
-  std::vector<std::vector<Placed>> placed_;  ///< by GPU
-  std::vector<std::uint64_t> unplaced_;      ///< instances, by RunConfig::fillers
+  std::vector<std::vector<policy::JobInfo>> placed_;  ///< by GPU
+  std::vector<std::uint64_t> unplaced_;               ///< instances, by RunConfig::fillers
   std::uint32_t next_job_ = 0;
 };
 

@@ -393,17 +393,13 @@ GpuNode::SmSeconds GpuNode::sm_seconds() const {
   return now;
 }
 
-std::optional<observe::UsagePower> GpuNode::interval_power(SimTime now) {
-  if (!meters_.power) return std::nullopt;
-  return meters_.power->take_interval(now);
-}
-
 void GpuNode::close_usage(SimTime now, Bytes workers) {
   const SmSeconds used = sm_seconds();
-  meters_.usage->close(now, {.training_sm_ns = used.training * kNsPerSecond,
-                             .filler_sm_ns = used.fillers * kNsPerSecond,
-                             .memory = gpu_->memory_now() + workers,
-                             .power = interval_power(now)});
+  observe::UsageSeries::Books books{.training_sm_ns = used.training * kNsPerSecond,
+                                    .filler_sm_ns = used.fillers * kNsPerSecond,
+                                    .memory = gpu_->memory_now() + workers};
+  if (meters_.power) books.power = meters_.power->take_interval(now);
+  meters_.usage->close(now, books);
 }
 
 observe::GpuUse GpuNode::use(SimTime end, Bytes workers) {

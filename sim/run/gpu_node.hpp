@@ -175,7 +175,6 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
 
   [[nodiscard]] bool repeats(const LoadedRun& loaded, const FillerInstance& instance) const;
   [[nodiscard]] SmSeconds sm_seconds() const;
-  [[nodiscard]] std::optional<observe::UsagePower> interval_power(SimTime now);
   [[nodiscard]] SimTime next_contact(SimTime now) const override;
   void on_hold_ended(ClientId client, SimTime since, SimTime now) override;
 

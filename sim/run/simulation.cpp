@@ -149,8 +149,8 @@ Result<void> Simulation::build_node(GpuId gpu) {
     meters.power.emplace(loaded_.device, *loaded_.config.power, warmup_);
   }
   GpuNode& node = *nodes_.emplace_back(std::make_unique<GpuNode>(std::move(meters)));
-  for (const FillerPlaces::Placed& placed : places_.placed_on(gpu)) {
-    node.add_instance(placed.filler, places_.mode_of(placed.filler));
+  for (const policy::JobInfo& job : places_.placed_on(gpu)) {
+    node.add_instance(job.kind, places_.mode_of(job.kind));
   }
   schedule::Decider decider{.policy = scenario_.policy, .parameters = scenario_.parameters};
   if (loaded_.config.gate) decider.gate = &*loaded_.config.gate;
@@ -217,11 +217,11 @@ std::vector<policy::ClientInfo> Simulation::client_infos(GpuId gpu) const {
   if (!scenario_.training) clients.front().memory = {};
   const bool told = scenario_.profiles != nullptr && scenario_.policy != nullptr &&
                     scenario_.policy->needs.kernel_durations;
-  for (const FillerPlaces::Placed& placed : places_.placed_on(gpu)) {
-    policy::ClientInfo info = filler_info(loaded_.config.fillers[placed.filler]);
+  for (const policy::JobInfo& job : places_.placed_on(gpu)) {
+    policy::ClientInfo info = filler_info(loaded_.config.fillers[job.kind]);
     info.id = ClientId{static_cast<std::uint32_t>(clients.size())};
-    info.queued = places_.mode_of(placed.filler) == observe::FillerMode::kJobs;
-    if (told) info.pass = (*scenario_.profiles)[placed.filler].pass;
+    info.queued = places_.mode_of(job.kind) == observe::FillerMode::kJobs;
+    if (told) info.pass = (*scenario_.profiles)[job.kind].pass;
     clients.push_back(std::move(info));
   }
   return clients;
