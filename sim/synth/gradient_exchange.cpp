@@ -226,7 +226,7 @@ void GradientExchange::prepare_optimizer() {
   for (const model::WorkItem& item : *work) {
     const auto& kernel = std::get<model::KernelWork>(item);
     if (before == nullptr || before->name != kernel.name || before->bytes != kernel.bytes) {
-      optimizer_.push_back({emitter_.prepare(timer.time(kernel)), 0});
+      optimizer_.push_back({emitter_.writer().prepare(timer.time(kernel)), 0});
     }
     ++optimizer_.back().count;
     before = &kernel;

@@ -52,7 +52,7 @@ class GradientExchange {
     double late = 0;         ///< elements exchanged after all backward passes
   };
   struct Launches {
-    PreparedKernel kernel;
+    OpDraft kernel;
     std::uint32_t count = 0;
   };
   using Gathered = std::map<std::uint32_t, std::vector<std::uint32_t>>;  ///< by layer

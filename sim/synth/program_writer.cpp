@@ -28,6 +28,12 @@ std::uint32_t ProgramWriter::add_profile(const program::KernelProfile& profile,
   return static_cast<std::uint32_t>(program_.profiles.size() - 1);
 }
 
+OpDraft ProgramWriter::prepare(const TimedKernel& kernel) {
+  return {.name = name(kernel.name),
+          .profile = add_profile(kernel.profile, kernel.launch),
+          .duration = kernel.duration};
+}
+
 std::uint32_t ProgramWriter::launch(const OpDraft& draft, std::span<const std::uint32_t> after,
                                     CallCost cost) {
   const std::uint32_t index = add_op(draft, after, cost.call);

@@ -44,6 +44,8 @@ class ProgramWriter {
 
   [[nodiscard]] NameId name(std::string_view text) { return program_.names.intern(text); }
   std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch);
+  /// The operation of a kernel, whose name and profile are added to the program.
+  [[nodiscard]] OpDraft prepare(const TimedKernel& kernel);
 
   /// Adds an operation that also waits for the operations `after`, and launches it.
   std::uint32_t launch(const OpDraft& draft, std::span<const std::uint32_t> after, CallCost cost);

@@ -80,8 +80,8 @@ void RankEmitter::emit(std::span<const TimedItem> items, HostPass pass) {
       continue;
     }
     const std::uint32_t index = std::get<std::uint32_t>(item);
-    PreparedKernel& kernel = kernels_[index];
-    if (kernel.profile == program::kNoIndex) kernel = prepare(plan_.model.kernels[index]);
+    OpDraft& kernel = kernels_[index];
+    if (kernel.profile == program::kNoIndex) kernel = writer_.prepare(plan_.model.kernels[index]);
     emit(kernel, pass);
   }
 }
@@ -107,14 +107,8 @@ void RankEmitter::join_parts() {
   second = {};
 }
 
-PreparedKernel RankEmitter::prepare(const TimedKernel& timed) {
-  return {writer_.add_profile(timed.profile, timed.launch), writer_.name(timed.name),
-          timed.duration};
-}
-
-void RankEmitter::emit(const PreparedKernel& kernel, HostPass pass) {
-  OpDraft draft{.name = kernel.name, .profile = kernel.profile, .duration = kernel.duration};
-  last_compute_ = writer_.launch(draft, lane().waits, cost_of(pass));
+void RankEmitter::emit(const OpDraft& kernel, HostPass pass) {
+  last_compute_ = writer_.launch(kernel, lane().waits, cost_of(pass));
   lane().waits.clear();
   std::swap(lane().waits, lane().overlapping);
 }

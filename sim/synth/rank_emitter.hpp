@@ -40,13 +40,6 @@ struct CollectiveCall {
   network::CollectiveKernel form;
 };
 
-/// A kernel whose profile and name are already in the rank's program.
-struct PreparedKernel {
-  std::uint32_t profile = program::kNoIndex;
-  NameId name{};
-  Duration duration{};
-};
-
 /// Whether a backward pass exchanges gradients: only the stage's last pass of the iteration, or of
 /// a run (rank_memory.hpp, Scattering), does.
 enum class LastPass : std::uint8_t { kNo, kYes };
@@ -66,9 +59,8 @@ class RankEmitter {
                      HostPass pass);
   /// Ends the alternation: the next kernel waits for the pending operations of both parts.
   void join_parts();
-  /// Adds a kernel that is not in the model's layers, such as the optimiser's, to the program.
-  [[nodiscard]] PreparedKernel prepare(const TimedKernel& kernel);
-  void emit(const PreparedKernel& kernel, HostPass pass);
+  /// Emits a kernel that is not in the model's layers, such as the optimiser's.
+  void emit(const OpDraft& kernel, HostPass pass);
 
   /// Launches a collective after all compute so far; returns its operation. Compute does not wait
   /// for it.
@@ -112,8 +104,7 @@ class RankEmitter {
   CollectiveTable& collectives_;
   RankPlace place_;
   ProgramWriter writer_;
-  std::vector<PreparedKernel> kernels_;   ///< by TimedModel::kernels; profile kNoIndex: not
-                                          ///< prepared
+  std::vector<OpDraft> kernels_;  ///< by TimedModel::kernels; profile kNoIndex: not prepared
   std::map<std::uint32_t, std::uint32_t> profile_of_channels_;
   std::map<Channel, std::uint64_t> uses_;
   std::array<std::array<Lane, 2>, 2> lanes_;  ///< of each part of a micro-batch

@@ -52,7 +52,7 @@ class Generator {
   Generator(const ParallelPlan& plan, CollectiveTable& collectives, std::uint32_t generator)
       : plan_(plan), collectives_(collectives), generator_(generator),
         writer_(plan.plan().world_size() - rollout().generators + generator, plan.request.gpu),
-        kernels_(plan.request) {}
+        kernels_(plan.request, writer_) {}
 
   program::Program build() {
     for (std::uint32_t i = 0; i < rollout().rounds; ++i) iterate(i);
@@ -72,8 +72,7 @@ class Generator {
     waits_.push_back(writer_.reserve_wait());
     std::uint32_t last = program::kNoIndex;
     for (const auto& sums : rollout_steps(plan_.request, generator_, iteration)) {
-      last = launch(
-          kernels_.prepared(sums, [this](const TimedKernel& timed) { return prepare(timed); }));
+      last = launch(kernels_.prepared(sums));
     }
     writer_.wait_for(last);
     (void)launch(responses_call(plan_, everybody(plan_), iteration));
@@ -92,15 +91,9 @@ class Generator {
     }
   }
 
-  PreparedKernel prepare(const TimedKernel& timed) {
-    return {writer_.add_profile(timed.profile, timed.launch), writer_.name(timed.name),
-            timed.duration};
-  }
-
-  std::uint32_t launch(const PreparedKernel& kernel) {
-    OpDraft draft{.name = kernel.name, .profile = kernel.profile, .duration = kernel.duration};
+  std::uint32_t launch(const OpDraft& kernel) {
     const SoftwareSpec& software = plan_.request.software;
-    return writer_.launch(draft, {}, {software.forward_gap, software.launch_call});
+    return writer_.launch(kernel, {}, {software.forward_gap, software.launch_call});
   }
 
   std::uint32_t launch(const CollectiveCall& call) {
@@ -123,15 +116,18 @@ class Generator {
 
 }  // namespace
 
-RolloutKernels::Key RolloutKernels::key_of(const model::IterationSums& sums) {
-  return {sums.singles.sequences,  sums.singles.keys,  sums.prompts.sequences,
-          sums.prompts.queries, sums.prompts.keys, sums.prompts.pairs, sums.prompts.longest};
-}
-
-TimedKernel RolloutKernels::timed(const model::IterationSums& sums) const {
-  auto timed = rollout_step(request_, sums);
-  BUBBLESIM_CHECK(timed.has_value(), "a checked rollout has steps");
-  return *std::move(timed);
+const OpDraft& RolloutKernels::prepared(const model::IterationSums& sums) {
+  const model::AttentionSums& singles = sums.singles;
+  const model::AttentionSums& prompts = sums.prompts;
+  const auto [place, fresh] =
+      known_.try_emplace({singles.sequences, singles.keys, prompts.sequences, prompts.queries,
+                          prompts.keys, prompts.pairs, prompts.longest});
+  if (fresh) {
+    const auto timed = rollout_step(request_, sums);
+    BUBBLESIM_CHECK(timed.has_value(), "a checked rollout has steps");
+    place->second = writer_.prepare(*timed);
+  }
+  return place->second;
 }
 
 void Rollout::begin(std::uint32_t iteration) {
@@ -146,10 +142,9 @@ void Rollout::begin(std::uint32_t iteration) {
 }
 
 void Rollout::generate(std::uint32_t iteration) {
-  const auto prepare = [this](const TimedKernel& timed) { return emitter_.prepare(timed); };
   for (const auto& sums :
        rollout_steps(emitter_.plan().request, emitter_.place().data, iteration)) {
-    emitter_.emit(kernels_.prepared(sums, prepare), HostPass::kForward);
+    emitter_.emit(kernels_.prepared(sums), HostPass::kForward);
   }
 }
 

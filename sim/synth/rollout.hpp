@@ -66,23 +66,16 @@ namespace bubblesim::synth {
 /// A rank's operations for the steps of an engine: equal ones are timed once.
 class RolloutKernels {
  public:
-  explicit RolloutKernels(const JobRequest& request) : request_(request) {}
-  /// The prepared operation of a step; `prepare(TimedKernel)` makes one.
-  template <class Prepare>
-  [[nodiscard]] const PreparedKernel& prepared(const model::IterationSums& sums,
-                                               const Prepare& prepare) {
-    const auto [place, fresh] = known_.try_emplace(key_of(sums));
-    if (fresh) place->second = prepare(timed(sums));
-    return place->second;
-  }
+  /// Both outlive this; `writer` writes the rank's program.
+  RolloutKernels(const JobRequest& request, ProgramWriter& writer)
+      : request_(request), writer_(writer) {}
+  /// The operation of a step.
+  [[nodiscard]] const OpDraft& prepared(const model::IterationSums& sums);
 
  private:
-  using Key = std::array<double, 7>;
-  static Key key_of(const model::IterationSums& sums);
-  [[nodiscard]] TimedKernel timed(const model::IterationSums& sums) const;
-
   const JobRequest& request_;
-  std::map<Key, PreparedKernel> known_;
+  ProgramWriter& writer_;
+  std::map<std::array<double, 7>, OpDraft> known_;  ///< by sums
 };
 
 /// A training rank's part in rollouts; nothing if the plan has none. Precondition: the plan is
@@ -90,7 +83,7 @@ class RolloutKernels {
 class Rollout {
  public:
   explicit Rollout(RankEmitter& emitter)
-      : emitter_(emitter), kernels_(emitter.plan().request) {}
+      : emitter_(emitter), kernels_(emitter.plan().request, emitter.writer()) {}
 
   /// To be called before the training step: generates or receives its responses, and waits for all
   /// ranks' responses.

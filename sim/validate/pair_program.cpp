@@ -207,9 +207,8 @@ class ProgramBuilder {
       kernel.profile.residency =
           program::residency_of(synth::needs_of(given->launch), machine_.gpu.sm);
     }
-    return {.name = writer_.name(kernel.name),
-            .profile = writer_.add_profile(kernel.profile, kernel.launch),
-            .duration = scale(kernel.duration, workload_.kernel_factor)};
+    kernel.duration = scale(kernel.duration, workload_.kernel_factor);
+    return writer_.prepare(kernel);
   }
 
   synth::OpDraft given(const KernelLine& line) {
