@@ -30,13 +30,14 @@ double GradientExchange::element_bytes() const {
 }
 
 std::uint32_t GradientExchange::call(Channel channel, CollectivePattern kind, double bytes,
-                                     const Communicator& communicator, std::string_view name) {
+                                     const Communicator& communicator, std::string_view name,
+                                     std::uint16_t stream) {
   CollectiveCall call;
   call.use = {channel, communicator.first_rank, uses_[channel]++};
   call.kind = kind;
   call.bytes = bytes;
   call.communicator = communicator;
-  call.stream = kGradientStream;
+  call.stream = stream;
   call.name = name;
   return emitter_.launch(call, emitter_.plan().request.software.collective_call);
 }
@@ -265,15 +266,12 @@ void GradientExchange::exchange_regions(std::uint32_t iteration) {
   const Communicator regions = plan.grid.across_regions(emitter_.place());
   if (regions.group.size() <= 1) return;
   const bool averages = wide.mode == WideAreaMode::kAveraging;
-  CollectiveCall call;
-  call.use = {Channel::kWideArea, regions.first_rank, uses_[Channel::kWideArea]++};
   const Elements all = elements_of(plan, emitter_.place().pipeline);
-  call.bytes = (all.shared + all.experts) / shared_.replicas.group.size() *
-               (averages ? weight_bytes(plan) : element_bytes());
-  call.communicator = regions;
-  call.stream = kWideAreaStream;
-  call.name = averages ? "average parameters" : "exchange gradients between regions";
-  const std::uint32_t op = emitter_.launch(call, plan.request.software.collective_call);
+  const double bytes = (all.shared + all.experts) / shared_.replicas.group.size() *
+                       (averages ? weight_bytes(plan) : element_bytes());
+  const std::uint32_t op =
+      call(Channel::kWideArea, CollectivePattern::kAllReduce, bytes, regions,
+           averages ? "average parameters" : "exchange gradients between regions", kWideAreaStream);
   if (averages) emitter_.wait_next(op);
 }
 

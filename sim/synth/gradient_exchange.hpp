@@ -70,7 +70,8 @@ class GradientExchange {
   void gather_updated();
   void exchange_regions(std::uint32_t iteration);
   std::uint32_t call(Channel channel, network::CollectivePattern kind, double bytes,
-                     const Communicator& communicator, std::string_view name);
+                     const Communicator& communicator, std::string_view name,
+                     std::uint16_t stream = kGradientStream);
 
   RankEmitter& emitter_;
   Scattering scatters_;

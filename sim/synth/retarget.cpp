@@ -22,6 +22,14 @@ std::string count_of(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+// The whole array of a collective of `ranks` ranks with `input` bytes each: an all-gather's is the
+// sum over ranks, a barrier's one element.
+double array_bytes(traces::CollectiveKind kind, std::uint64_t input, std::uint32_t ranks) {
+  if (kind == traces::CollectiveKind::kBarrier) return 4;
+  const double bytes = static_cast<double>(input);
+  return kind == traces::CollectiveKind::kAllGather ? bytes * ranks : bytes;
+}
+
 class Retargeter {
  public:
   Retargeter(JobProgram job, const RetargetSpec& spec) : spec_(spec) {
@@ -193,8 +201,7 @@ class Retargeter {
   bool change_collective(network::CollectivePattern kind, const JoinedCollective& joined,
                          const std::vector<Op*>& parts, CollectiveModel& target,
                          std::optional<CollectiveModel>& recorded) {
-    double array = array_bytes(kind, joined.bytes, recorded_replicas_);
-    if (joined.kind == traces::CollectiveKind::kBarrier) array = 4;
+    double array = array_bytes(joined.kind, joined.bytes, recorded_replicas_);
     if (array == 0) {
       if (!recorded) return false;
       const auto found = recorded->array_for(kind, longest(parts));
@@ -296,11 +303,6 @@ std::optional<network::CollectivePattern> network_kind(traces::CollectiveKind ki
   return std::nullopt;
 }
 
-double array_bytes(network::CollectivePattern kind, std::uint64_t input, std::uint32_t ranks) {
-  const double bytes = static_cast<double>(input);
-  return kind == network::CollectivePattern::kAllGather ? bytes * ranks : bytes;
-}
-
 CollectiveModel::CollectiveModel(hardware::ClusterSpec cluster, std::uint32_t ranks)
     : topology_(std::move(cluster)), group_(network::strided_group(0, ranks)) {}
 
@@ -356,9 +358,8 @@ std::optional<std::pair<network::CollectivePattern, double>> moved_by(
   const auto kind =
       pair ? network::CollectivePattern::kSendRecv : network_kind(untimed.kind);
   if (!kind) return std::nullopt;
-  double array =
-      array_bytes(*kind, untimed.bytes, static_cast<std::uint32_t>(untimed.ranks.size()));
-  if (untimed.kind == CollectiveKind::kBarrier) array = 4;
+  const double array =
+      array_bytes(untimed.kind, untimed.bytes, static_cast<std::uint32_t>(untimed.ranks.size()));
   if (array < 1 || array > kMostArray) return std::nullopt;
   return std::pair(*kind, array);
 }

@@ -107,11 +107,6 @@ struct Retargeted {
 /// ranks.
 [[nodiscard]] std::optional<network::CollectivePattern> network_kind(traces::CollectiveKind kind);
 
-/// The whole array of a collective of `ranks` ranks with `input` bytes each: an all-gather's is the
-/// sum over ranks.
-[[nodiscard]] double array_bytes(network::CollectivePattern kind, std::uint64_t input,
-                                 std::uint32_t ranks);
-
 /// The times of collectives on consecutive GPUs of a cluster, for ranks 0 to n-1.
 class CollectiveModel {
  public:
