@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -37,8 +36,8 @@ class GpuOutlet final : public policy::Outlet {
   /// null.
   GpuOutlet(engine::Engine& engine, gpu::Gpu& gpu, engine::EntityId ticks, HoldListener* holds)
       : engine_(engine), gpu_(gpu), ticks_(ticks), holds_(holds),
-        wake_timer_(engine, *this, &GpuOutlet::wake),
-        moves_timer_(engine, *this, &GpuOutlet::end_moves) {}
+        sleepers_(engine, *this, &GpuOutlet::go_on),
+        moves_(engine, *this, &GpuOutlet::end_move) {}
 
   /// Attaches runs in order of policy clients; null: a refused client. 0 bytes: not known.
   void attach(workload::ProgramRun* run, Bytes memory, Bytes resident,
@@ -66,11 +65,9 @@ class GpuOutlet final : public policy::Outlet {
                policy::Instant now) override {
     const policy::GateSleep& sleep = terms(launch.info.client.index()).sleep;
     if (sleep.wake == Duration{} || now - launch.since <= sleep.spin) {
-      return go_on(launch, form, kSimStart + now);
+      return go_on({launch, form}, kSimStart + now);
     }
-    // All clients of a gate have its terms, so that who is let go first is awake first.
-    sleepers_.push_back({kSimStart + now + sleep.wake, launch, form});
-    if (sleepers_.size() == 1) engine_.schedule(wake_timer_.entity, sleepers_.front().due);
+    sleepers_.add(kSimStart + now + sleep.wake, {launch, form});
   }
   policy::Refusal cap(ClientId client, std::uint32_t percentage) override {
     gpu_.set_sm_cap(gpu_client_of(client), sm_cap(percentage, gpu_.spec()));
@@ -96,10 +93,7 @@ class GpuOutlet final : public policy::Outlet {
   policy::Refusal move_memory(ClientId client, Bytes resident, Bytes moved) override {
     const double host = gpu_.spec().host_bandwidth.value;
     const double nanoseconds = host > 0 ? static_cast<double>(moved.value) / host * 1e9 : 0;
-    const SimTime begin = moves_.empty() ? engine_.now() : moves_.back().due;
-    const SimTime due = begin + Duration{std::llround(nanoseconds)};
-    moves_.push_back({due, client.index(), resident});
-    if (moves_.size() == 1) engine_.schedule(moves_timer_.entity, due);
+    moves_.add(moves_.last_due() + Duration{std::llround(nanoseconds)}, {client.index(), resident});
     return {};
   }
   policy::Refusal set_asking(ClientId client, bool asks) override {
@@ -122,14 +116,11 @@ class GpuOutlet final : public policy::Outlet {
     Bytes memory;
     policy::GateTerms terms;
   };
-  /// A released thread that still sleeps.
-  struct Sleeper {
-    SimTime due{};
+  struct Released {
     policy::HeldLaunch launch;
     std::optional<policy::LaunchForm> form;
   };
   struct Move {
-    SimTime due{};
     std::size_t client = 0;
     Bytes resident;
   };
@@ -137,8 +128,9 @@ class GpuOutlet final : public policy::Outlet {
   [[nodiscard]] ClientId gpu_client_of(ClientId client) const {
     return clients_[client.index()].run->client();
   }
-  void go_on(const policy::HeldLaunch& launch,
-             const std::optional<policy::LaunchForm>& form, SimTime time) {
+  /// A thread that goes on may ask, and others be let go, before this returns.
+  void go_on(const Released& released, SimTime time) {
+    const auto& [launch, form] = released;
     if (holds_ != nullptr) {
       holds_->on_hold_ended(launch.info.client, kSimStart + launch.since, time);
     }
@@ -146,22 +138,7 @@ class GpuOutlet final : public policy::Outlet {
     if (form) run.reshape(*form);
     run.resume(static_cast<std::uint32_t>(launch.waiter), time);
   }
-  /// A thread that goes on may ask, and others be let go, before this returns.
-  void wake(SimTime now) {
-    while (!sleepers_.empty() && sleepers_.front().due <= now) {
-      const Sleeper awake = sleepers_.front();
-      sleepers_.pop_front();
-      go_on(awake.launch, awake.form, now);
-    }
-    if (!sleepers_.empty()) engine_.schedule(wake_timer_.entity, sleepers_.front().due);
-  }
-  void end_moves(SimTime now) {
-    while (!moves_.empty() && moves_.front().due <= now) {
-      place_memory(clients_[moves_.front().client], moves_.front().resident);
-      moves_.pop_front();
-    }
-    if (!moves_.empty()) engine_.schedule(moves_timer_.entity, moves_.front().due);
-  }
+  void end_move(const Move& move, SimTime) { place_memory(clients_[move.client], move.resident); }
   static void place_memory(const Client& client, Bytes resident) {
     if (client.run == nullptr || client.memory == Bytes{}) return;
     client.run->set_remote_share(1 - static_cast<double>(resident.value) /
@@ -173,10 +150,8 @@ class GpuOutlet final : public policy::Outlet {
   engine::EntityId ticks_;
   HoldListener* holds_;
   std::vector<Client> clients_;
-  std::deque<Sleeper> sleepers_;  ///< in order of due times
-  std::deque<Move> moves_;        ///< in order of due times
-  MethodTimer<GpuOutlet> wake_timer_;
-  MethodTimer<GpuOutlet> moves_timer_;
+  WaitingItems<GpuOutlet, Released> sleepers_;  ///< released threads that still sleep
+  WaitingItems<GpuOutlet, Move> moves_;
 };
 
 }  // namespace bubblesim::schedule

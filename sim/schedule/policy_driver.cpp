@@ -1,6 +1,5 @@
 #include "sim/schedule/policy_driver.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "sim/policy/session/launch_description.hpp"
@@ -11,8 +10,8 @@ PolicyDriver::PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::
                            policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds)
     : engine_(engine), gpu_(gpu), notices_wanted_(spec.needs.completions),
       ticks_(engine, *this, &PolicyDriver::tick),
-      notice_timer_(engine, *this, &PolicyDriver::deliver_notices),
-      question_timer_(engine, *this, &PolicyDriver::deliver_questions),
+      notices_(engine, *this, &PolicyDriver::notify),
+      questions_(engine, *this, &PolicyDriver::ask),
       outlet_(engine, gpu, ticks_.entity, holds),
       session_(spec, policy, outlet_, gpu.mode() == program::SharingMode::kTimeSliced) {
   if (bubbles != nullptr) bubbles_.emplace(*bubbles);
@@ -45,10 +44,7 @@ bool PolicyDriver::may_launch(const workload::LaunchCall& call, SimTime now) {
   const policy::GateTerms& terms = outlet_.terms(outlet_.client_of(*call.run));
   const Duration delay = terms.asks ? terms.ask : terms.tell;
   if (delay == Duration{}) return is_admitted(call, terms.asks, now);
-  const SimTime due = now + delay;
-  const auto later = std::ranges::upper_bound(questions_, due, {}, &Question::due);
-  if (later == questions_.begin()) engine_.schedule(question_timer_.entity, due);
-  questions_.insert(later, {due, call, terms.asks});
+  questions_.add(now + delay, {call, terms.asks});
   return false;
 }
 
@@ -60,14 +56,9 @@ bool PolicyDriver::is_admitted(const workload::LaunchCall& call, bool waits, Sim
 }
 
 // A launch that goes on now may bring its thread to the next one, which asks anew.
-void PolicyDriver::deliver_questions(SimTime now) {
-  while (!questions_.empty() && questions_.front().due <= now) {
-    const Question question = questions_.front();
-    questions_.erase(questions_.begin());
-    const workload::LaunchCall& call = question.call;
-    if (is_admitted(call, question.waits, now)) call.run->resume(call.thread, now);
-  }
-  if (!questions_.empty()) engine_.schedule(question_timer_.entity, questions_.front().due);
+void PolicyDriver::ask(const Question& question, SimTime now) {
+  const workload::LaunchCall& call = question.call;
+  if (is_admitted(call, question.waits, now)) call.run->resume(call.thread, now);
 }
 
 void PolicyDriver::op_started(const workload::ProgramRun& run, std::uint32_t op, SimTime now) {
@@ -80,23 +71,11 @@ void PolicyDriver::op_finished(const workload::OpRecord& record) {
   const ClientId client = client_of(*record.run);
   const program::Op& op = record.run->program().ops[record.op];
   if (notices_wanted_) {
-    const Notice notice{record.end + gpu_.spec().completion_notice,
-                        {client, op.kind, record.launch}};
-    if (notices_.empty()) engine_.schedule(notice_timer_.entity, notice.due);
-    notices_.push_back(notice);
+    notices_.add(record.end + gpu_.spec().completion_notice, {client, op.kind, record.launch});
   }
   if (!bubbles_ || client != ClientId{0}) return;
   const policy::BubbleInfo* bubble = bubbles_->op_finished(record.op, op.kind);
   if (bubble != nullptr) session_.on_bubble_begin(*bubble, instant(record.end));
-}
-
-void PolicyDriver::deliver_notices(SimTime now) {
-  while (!notices_.empty() && notices_.front().due <= now) {
-    const Notice notice = notices_.front();
-    notices_.pop_front();
-    session_.on_completion(notice.info, instant(now));
-  }
-  if (!notices_.empty()) engine_.schedule(notice_timer_.entity, notices_.front().due);
 }
 
 void PolicyDriver::iteration_ended(const workload::ProgramRun& run, Duration length,

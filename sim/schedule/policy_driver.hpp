@@ -8,9 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
-#include <vector>
 
 #include "sim/base/result.hpp"
 #include "sim/engine/engine.hpp"
@@ -56,13 +54,8 @@ class PolicyDriver final : public workload::LaunchGate {
  private:
   /// A launch on its way to the policy; its thread waits.
   struct Question {
-    SimTime due{};
     workload::LaunchCall call;
     bool waits = true;
-  };
-  struct Notice {
-    SimTime due{};
-    policy::CompletionInfo info;
   };
 
   [[nodiscard]] ClientId client_of(const workload::ProgramRun& run) const {
@@ -72,18 +65,18 @@ class PolicyDriver final : public workload::LaunchGate {
   [[nodiscard]] static policy::Instant instant(SimTime now) { return now - kSimStart; }
   void tick(SimTime now) { session_.on_tick(instant(now)); }
   [[nodiscard]] bool is_admitted(const workload::LaunchCall& call, bool waits, SimTime now);
-  void deliver_questions(SimTime now);
-  void deliver_notices(SimTime now);
+  void ask(const Question& question, SimTime now);
+  void notify(const policy::CompletionInfo& info, SimTime now) {
+    session_.on_completion(info, instant(now));
+  }
 
   engine::Engine& engine_;
   const gpu::Gpu& gpu_;
   bool notices_wanted_;
   std::optional<policy::BubbleWatch> bubbles_;  ///< of training, if the table is given
-  std::vector<Question> questions_;  ///< in order of due times; at most one for each thread
-  std::deque<Notice> notices_;       ///< in order of due times
   MethodTimer<PolicyDriver> ticks_;
-  MethodTimer<PolicyDriver> notice_timer_;
-  MethodTimer<PolicyDriver> question_timer_;
+  WaitingItems<PolicyDriver, policy::CompletionInfo> notices_;
+  WaitingItems<PolicyDriver, Question> questions_;  ///< at most one for each thread
   GpuOutlet outlet_;
   policy::Session<GpuOutlet> session_;
 };
