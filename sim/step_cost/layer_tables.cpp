@@ -134,6 +134,10 @@ void count_tables(const LayerTables& tables, const model::ModelSpec& model,
   if (model.published_as.empty()) counters.add(kLayersOfUnknownModel);
 }
 
+namespace {
+
+// Layers without a table, and impossible tables: times that are not positive, axes without a point
+// or not ascending. Only a profile of one sequence may lack mixed batches.
 Result<void> check(const LayerTables& tables, const std::string& file) {
   for (const RankTables& rank : tables.ranks) {
     const std::string place = "tp" + std::to_string(rank.tensor);
@@ -147,8 +151,6 @@ Result<void> check(const LayerTables& tables, const std::string& file) {
   }
   return {};
 }
-
-namespace {
 
 constexpr std::size_t kMostAxes = 4;
 
@@ -295,10 +297,12 @@ class LayerReader {
   std::string file_;
 };
 
-CheckedResult<LayerTables> read_document(const JsonDocument& document, const std::string& file) {
+}  // namespace
+
+CheckedResult<LayerTables> read_layer_file(const std::string& path) {
   Errors sizes;
-  auto read = read_whole(document, [&](ObjectReader& root) {
-    LayerReader reader(sizes, file);
+  auto read = read_whole_file(path, [&](ObjectReader& root) {
+    LayerReader reader(sizes, path);
     LayerTables out;
     root.expect("format", kFormat);
     out.gpu = root.text("gpu");
@@ -311,21 +315,9 @@ CheckedResult<LayerTables> read_document(const JsonDocument& document, const std
   });
   if (!read) return read;
   if (!sizes.empty()) return tl::make_unexpected(std::move(sizes));
-  if (read->ranks.empty()) return fail(file, "/ranks", "is empty; expected layer times");
-  BUBBLESIM_RETURN_IF_ERROR(check(*read, file));
+  if (read->ranks.empty()) return fail(path, "/ranks", "is empty; expected layer times");
+  BUBBLESIM_RETURN_IF_ERROR(check(*read, path));
   return read;
-}
-
-}  // namespace
-
-CheckedResult<LayerTables> parse_layers(std::string_view text, std::string label) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, label));
-  return read_document(document, label);
-}
-
-CheckedResult<LayerTables> read_layer_file(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  return read_document(document, path);
 }
 
 CheckedResult<LayerTables> read_layers_at(const std::string& path) {

@@ -162,17 +162,10 @@ inline constexpr CounterSpec kLayersOfUnknownModel{
 void count_tables(const LayerTables& tables, const model::ModelSpec& model,
                   std::string_view gpu, CounterSet& counters);
 
-/// Faults: layers without a table, and impossible tables (times that are not positive, axes without
-/// a point or not ascending). Only a profile of one sequence may lack mixed batches.
-[[nodiscard]] Result<void> check(const LayerTables& tables, const std::string& file);
-
 // Layer times as a file of bubblesim's own, JSON: `python3 -m bubblesim.layers DIR -o FILE` writes
 // it, so that readers need not know the source's format.
 
 [[nodiscard]] CheckedResult<LayerTables> read_layer_file(const std::string& path);
-/// `label` stands for the file in messages.
-[[nodiscard]] CheckedResult<LayerTables> parse_layers(std::string_view text, std::string label);
-
 /// Reads a file. Fault: a folder; the message says how to convert a profile.
 [[nodiscard]] CheckedResult<LayerTables> read_layers_at(const std::string& path);
 

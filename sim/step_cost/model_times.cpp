@@ -250,8 +250,10 @@ StepSums read_sums(ObjectReader reader) {
   return out;
 }
 
-CheckedResult<RecordedSteps> read_steps(const JsonDocument& document, const std::string& file) {
-  auto read = read_whole(document, [&](ObjectReader& root) {
+}  // namespace
+
+CheckedResult<RecordedSteps> read_steps_file(const std::string& path) {
+  auto read = read_whole_file(path, [&](ObjectReader& root) {
     RecordedSteps out;
     root.expect("format", kStepsFormat);
     out.gpu = root.text("gpu");
@@ -268,20 +270,8 @@ CheckedResult<RecordedSteps> read_steps(const JsonDocument& document, const std:
     root.finish();
     return out;
   });
-  if (read && read->steps.empty()) return fail(file, "/steps", "is empty; expected steps");
+  if (read && read->steps.empty()) return fail(path, "/steps", "is empty; expected steps");
   return read;
-}
-
-}  // namespace
-
-CheckedResult<RecordedSteps> parse_steps(std::string_view text, std::string label) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, label));
-  return read_steps(document, label);
-}
-
-CheckedResult<RecordedSteps> read_steps_file(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  return read_steps(document, path);
 }
 
 }  // namespace bubblesim::step_cost

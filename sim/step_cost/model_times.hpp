@@ -119,7 +119,5 @@ class RecordedTimes final : public KernelTimes {
 
 /// Reads a file of `python3 -m bubblesim.steps TRACE -o FILE`, which converts a profiler's trace.
 [[nodiscard]] CheckedResult<RecordedSteps> read_steps_file(const std::string& path);
-/// `label` stands for the file in messages.
-[[nodiscard]] CheckedResult<RecordedSteps> parse_steps(std::string_view text, std::string label);
 
 }  // namespace bubblesim::step_cost

@@ -8,6 +8,7 @@
 #include "sim/step_cost/table_times.hpp"
 #include "tests/fakes/lone_cost.hpp"
 #include "tests/fault.hpp"
+#include "tests/temp_folder.hpp"
 #include "tests/unit/sim/step_cost/small_tables.hpp"
 
 namespace bubblesim::step_cost {
@@ -162,13 +163,17 @@ LayerTables layer_tables() {
   return tables;
 }
 
+CheckedResult<LayerTables> read_back(const Json& document) {
+  return read_layer_file(TempFolder().write("layers.json", document.dump()));
+}
+
 std::string fault_of(const Json& document) {
-  const auto read = parse_layers(document.dump(), "layers.json");
+  const auto read = read_back(document);
   return read ? "" : read.error().front().text();
 }
 
 TEST(LayerFile, ReadsBackWhatItWrites) {
-  const auto read = must(parse_layers(layers_json(layer_tables()).dump(), "layers.json"));
+  const auto read = must(read_back(layers_json(layer_tables())));
   EXPECT_EQ(read, layer_tables());
 }
 
@@ -184,7 +189,7 @@ TEST(LayerFile, MayLackMixedBatchesOfOneSequenceOnly) {
   tables.ranks[0].mixed = {};
   EXPECT_THAT(fault_of(layers_json(tables)), HasSubstr("'attention'"));
   tables.ranks[0].decode = TimeGrid({{1}, {0, 1000}}, {4, 14});
-  const auto read = must(parse_layers(layers_json(tables).dump(), "layers.json"));
+  const auto read = must(read_back(layers_json(tables)));
   EXPECT_EQ(read, tables);
 }
 

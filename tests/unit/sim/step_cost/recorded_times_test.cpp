@@ -9,6 +9,7 @@
 #include "sim/model/model_spec.hpp"
 #include "sim/step_cost/model_times.hpp"
 #include "tests/folders.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
@@ -173,7 +174,7 @@ CheckedResult<RecordedSteps> read_back(const std::vector<RecordedStep>& steps) {
   }
   const Json file{{"format", "bubblesim.steps/1"}, {"gpu", "NVIDIA H200"},
                   {"source", "rank0.json"}, {"steps", std::move(list)}};
-  return parse_steps(file.dump(), "steps.json");
+  return read_steps_file(TempFolder().write("steps.json", file.dump()));
 }
 
 TEST(StepsFile, IsReadAsItIs) {
@@ -193,7 +194,7 @@ TEST(StepsFile, SaysWhatIsWrong) {
   EXPECT_THAT(fault_of({{{2, 5, 4, 13, 28}, {}, 1}}), HasSubstr("sums that no sequences have"));
   EXPECT_THAT(fault_of({{{0.4, 1, 1, 1, 1}, {}, 1}}), HasSubstr("sums that no sequences have"));
   EXPECT_THAT(fault_of({{{}, {}, 1}}), HasSubstr("has no tokens"));
-  EXPECT_FALSE(parse_steps("{\"format\": \"bubblesim.layers/1\"}", "f"));
+  EXPECT_FALSE(read_steps_file(TempFolder().write("f", R"({"format": "bubblesim.layers/1"})")));
 }
 
 }  // namespace
