@@ -45,19 +45,14 @@ class TimedKernels final : public synth::StepKernels {
 
 using KernelTimesMaker = std::function<std::unique_ptr<step_cost::KernelTimes>()>;
 
-struct AskedStep {
-  serving::ScheduledStep step;
-  std::uint32_t tokens = 0;  ///< of the matrix products, at least
-};
-
 /// The step with the most tokens, the most sequences and the longest contexts of the scheduler.
-AskedStep largest_step(const serving::SchedulerSpec& spec) {
+serving::ScheduledStep largest_step(const serving::SchedulerSpec& spec) {
   const std::uint32_t decodes = std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
   serving::ScheduledStep step = serving::decode_step(1, decodes, spec.max_model_len - 1);
   const std::uint32_t chunk =
       std::min(spec.max_num_batched_tokens - decodes, spec.max_model_len - 1);
   step.add({.new_tokens = chunk, .context = spec.max_model_len - chunk, .prefill = true});
-  return {std::move(step), spec.max_num_batched_tokens};
+  return step;
 }
 
 /// The layout of the server's GPUs for the costs of steps.
@@ -69,18 +64,21 @@ step_cost::ServerLayout layout_of(const synth::ServerPlan& plan) {
   return layout;
 }
 
-/// `asked`: steps whose times are computed, to find gaps in the measurements.
+/// Computes the times of the largest step, whose matrix products have all tokens that a step may
+/// have, and of `further` ones, to find gaps in the measurements.
 MeasuredKernels measured_kernels(KernelTimesMaker times, const synth::ServerPlan& plan,
-                                 const std::vector<AskedStep>& asked) {
+                                 const std::vector<serving::ScheduledStep>& further) {
   const step_cost::CapturedGraphs captured = step_cost::vllm_graphs(plan.scheduler);
   MeasuredKernels made;
   TimedKernels kernels(times());
-  for (const auto& [step, least] : asked) {
+  const auto ask = [&](const serving::ScheduledStep& step, std::uint32_t least) {
     serving::StepShape shape = step_cost::shape_of(step, captured);
     shape.padded = std::max(least, shape.padded);
     shape.group = plan.members * shape.padded;
     (void)kernels.kernel_time(step, shape);
-  }
+  };
+  ask(largest_step(plan.scheduler), plan.scheduler.max_num_batched_tokens);
+  for (const serving::ScheduledStep& step : further) ask(step, 0);
   kernels.add_counters(made.counters);
   made.maker = [times = std::move(times)] { return std::make_unique<TimedKernels>(times()); };
   return made;
@@ -114,7 +112,7 @@ Result<MeasuredKernels> load_layer_kernels(const std::string& path,
     return std::make_unique<step_cost::TableTimes>(*source->rank, source->model, source->layout,
                                                    source->sm_count);
   };
-  MeasuredKernels made = measured_kernels(times, plan, {largest_step(plan.scheduler)});
+  MeasuredKernels made = measured_kernels(times, plan, {});
   step_cost::count_tables(source->tables, model, plan.request.gpu.name, made.counters);
   if (source->rank->mixed.empty() && plan.scheduler.max_num_seqs > 1) {
     made.counters.add(kLayersOfOneSequence);
@@ -157,9 +155,8 @@ Result<MeasuredKernels> load_recorded_kernels(const std::string& path,
   const std::uint32_t query = plan.scheduler.decode_query_len();
   MeasuredKernels made =
       measured_kernels(times, plan,
-                       {largest_step(plan.scheduler),
-                        {serving::decode_step(query, 1, 1)},
-                        {serving::decode_step(query, plan.scheduler.max_num_seqs, 1)}});
+                       {serving::decode_step(query, 1, 1),
+                        serving::decode_step(query, plan.scheduler.max_num_seqs, 1)});
   const std::string& recorded = source->steps.gpu;
   if (!recorded.empty() && recorded != request.gpu.name) {
     made.counters.add(step_cost::kRecordedOnOtherGpu);

@@ -21,11 +21,11 @@ ProgramWriter::ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu) :
   program_.own_kernels = program::OwnKernels::kCompete;
 }
 
-std::uint32_t ProgramWriter::add_profile(const program::KernelProfile& profile,
-                                         const model::Launch& launch) {
-  program_.profiles.push_back(profile);
-  program_.shapes.push_back(shape_of(launch));
-  return static_cast<std::uint32_t>(program_.profiles.size() - 1);
+std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch,
+                          program::Program& program) {
+  program.profiles.push_back(profile);
+  program.shapes.push_back(shape_of(launch));
+  return static_cast<std::uint32_t>(program.profiles.size() - 1);
 }
 
 OpDraft ProgramWriter::prepare(const TimedKernel& kernel) {

@@ -38,12 +38,18 @@ struct CallCost {
 /// A modelled launch in the form of traces and programs.
 [[nodiscard]] traces::LaunchShape shape_of(const model::Launch& launch);
 
+/// Adds a kernel's profile and shape to a program; returns its index.
+std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch,
+                          program::Program& program);
+
 class ProgramWriter {
  public:
   ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu);
 
   [[nodiscard]] NameId name(std::string_view text) { return program_.names.intern(text); }
-  std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch);
+  std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch) {
+    return synth::add_profile(profile, launch, program_);
+  }
   /// The operation of a kernel, whose name and profile are added to the program.
   [[nodiscard]] OpDraft prepare(const TimedKernel& kernel);
 

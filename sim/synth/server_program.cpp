@@ -282,22 +282,15 @@ void PassTimer::learn(const model::ModelWork& mixed) {
 
 PassTimer::AttentionSlots PassTimer::add_slots() {
   AttentionSlots slots;
-  for (std::uint32_t& slot : slots) slot = add_profile({}, {});
+  for (std::uint32_t& slot : slots) slot = add_profile({}, {}, program_);
   return slots;
-}
-
-std::uint32_t PassTimer::add_profile(const program::KernelProfile& profile,
-                                     const model::Launch& launch) {
-  program_.profiles.push_back(profile);
-  program_.shapes.push_back(shape_of(launch));
-  return static_cast<std::uint32_t>(program_.profiles.size() - 1);
 }
 
 PassTimer::Timed PassTimer::time(const model::KernelWork& work) {
   const TimedKernel timed = timer_.time(work);
   return {timed.duration,
           profiles_.index_of(timed, [this](const auto& profile, const auto& launch) {
-            return add_profile(profile, launch);
+            return add_profile(profile, launch, program_);
           }),
           program::kNoIndex};
 }
@@ -311,7 +304,7 @@ PassTimer::Timed PassTimer::time(const model::Communication& what) {
   const auto [place, fresh] = profile_of_channels_.try_emplace(meeting.channels, 0);
   if (fresh) {
     const TimedKernel kernel = collective_kernel(meeting.channels, plan_.request.gpu);
-    place->second = add_profile(kernel.profile, kernel.launch);
+    place->second = add_profile(kernel.profile, kernel.launch, program_);
   }
   return {Duration{}, place->second, meeting.collective};
 }

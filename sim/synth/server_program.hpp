@@ -155,7 +155,6 @@ class PassTimer {
   [[nodiscard]] Timed time(const model::KernelWork& work);
   [[nodiscard]] Timed time(const model::Communication& what);
   void time_attention(const model::IterationSums& sums, const AttentionSlots& slots);
-  std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch);
 
   const ServerPlan& plan_;
   const model::ModelSpec& model_;
