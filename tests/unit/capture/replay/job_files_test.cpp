@@ -292,16 +292,17 @@ TEST(JobGate, ALaunchIsDescribedAsTheSimulatorDoes) {
   plan.program.ops.back().profile = 1;
   plan.program.ops.back().name = NameId{1};
   Stage stage;
-  const policy::LaunchInfo info = LaunchPath::describe(plan, stage.device(), 0, 2);
+  const Device& device = stage.open(plan);
+  const policy::LaunchInfo info = LaunchPath::describe(plan, device, 0, 2);
   EXPECT_EQ(info.client, ClientId{3});
   EXPECT_EQ(info.operations, 2U);
   EXPECT_EQ(info.blocks, 24U + 10U);
   EXPECT_EQ(info.threads_per_block, 128U);  // 33 threads are two warps, 64
-  EXPECT_EQ(info.sm_blocks, 100U);          // the device's, of the first
+  EXPECT_EQ(info.sm_blocks, 256U);          // the device's, of the first: 8 SMs, 32 blocks each
   EXPECT_EQ(info.kernel, 0U);
   EXPECT_EQ(info.profiled, Us(5));
   EXPECT_EQ(info.bound, program::KernelClass::kMemory);
-  EXPECT_EQ(LaunchPath::describe(plan, stage.device(), 1, 1).kernel, (1ULL << 32U) + 1);
+  EXPECT_EQ(LaunchPath::describe(plan, device, 1, 1).kernel, (1ULL << 32U) + 1);
 }
 
 TEST(JobGate, ACopyHasNoBlocks) {
@@ -310,7 +311,7 @@ TEST(JobGate, ACopyHasNoBlocks) {
   plan.program.ops[0].kind = program::WorkKind::kCopy;
   plan.program.ops[0].profile = 0;  // of the plan's copies
   Stage stage;
-  const policy::LaunchInfo info = LaunchPath::describe(plan, stage.device(), 0, 1);
+  const policy::LaunchInfo info = LaunchPath::describe(plan, stage.open(plan), 0, 1);
   EXPECT_EQ(info.kind, program::WorkKind::kCopy);
   EXPECT_EQ(info.blocks, 0U);
   EXPECT_EQ(info.sm_blocks, 0U);

@@ -8,7 +8,7 @@ namespace {
 
 using Us = std::chrono::microseconds;
 using namespace testing;
-using ::testing::ElementsAre, ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 using enum program::StepKind;
 
 /// One thread with these steps and the end mark; operations are recorded.
@@ -113,22 +113,23 @@ TEST(JobRunner, APlanWithoutLengthLetsTheClockMove) {
 }
 
 TEST(JobRunner, ADeviceFaultLeavesTheRecord) {
-  JobPlan plan = one_thread(1, {launch(Us(0), Us(1), 0), step(kWaitDevice)});
+  JobPlan plan = one_thread(1, {launch(Us(0), Us(1), 0)});
   add_kernel(plan, 0, Us(10));
   Stage stage;
-  stage.device().close_fault = Error{{}, {}, "the device does not answer"};
+  stage.faults.job_stall = measure::FakeJobStall{plan.client, Us(5)};
   const ReplayEnd end = stage.run(plan);
   ASSERT_TRUE(end.fault);
-  EXPECT_EQ(end.fault->message, "the device does not answer");
-  EXPECT_THAT(in_us(end.record.iterations), ElementsAre(10));
+  EXPECT_THAT(end.fault->message, HasSubstr("does not answer: 1 operations of job"));
+  EXPECT_THAT(in_us(end.record.iterations), ElementsAre(1));
 }
 
 TEST(JobRunner, WhatTheDeviceCannotHoldIsAFaultOfPreparing) {
+  JobPlan plan = one_thread(1, {});
+  plan.memory = Bytes{2ULL << 30};
   Stage stage;
-  stage.device().prepare_fault = Error{{}, {}, "no memory"};
-  const ReplayEnd end = stage.run(one_thread(1, {}));
+  const ReplayEnd end = stage.run(plan);
   ASSERT_TRUE(end.fault);
-  EXPECT_EQ(end.fault->message, "no memory");
+  EXPECT_THAT(end.fault->message, HasSubstr("job needs 2GiB of device memory"));
 }
 
 /// A service whose pass is one kernel of 10 us.
@@ -301,11 +302,7 @@ TEST(JobStop, EndsTheWaitForRequests) {
 
 TEST(JobStop, BeforeTheStartNothingIsDone) {
   Stage stage;
-  const JobPlan plan = plan_of({{launch(Us(0), Us(0), 0)}}, {Us(10)});
-  JobRunner runner(plan, {&stage.clock(), &stage.device(), nullptr, {}, {}});
-  ASSERT_TRUE(runner.prepare({}));
-  runner.request_stop();
-  const ReplayEnd end = runner.run(stage.clock().now());
+  const ReplayEnd end = stage.run(plan_of({{launch(Us(0), Us(0), 0)}}, {Us(10)}), -Us(1));
   EXPECT_EQ(end.record.launches, 0U);
   EXPECT_EQ(in_us(end.record.ended), 0);
 }

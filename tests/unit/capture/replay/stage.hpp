@@ -1,9 +1,7 @@
-// A stage on which tests run jobs: a TurnClock, a device of queues, a gate that obeys the test.
-// Times are in microseconds since the job's time 0.
+// A stage on which tests run jobs: a TurnClock, a fake GPU, a gate that obeys the test. Times are in
+// microseconds since the job's time 0.
 #pragma once
 
-#include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,8 +10,10 @@
 
 #include "capture/clock/crew.hpp"
 #include "capture/clock/host_clock.hpp"
-#include "capture/replay/device.hpp"
+#include "capture/replay/fake/fake_device.hpp"
 #include "capture/replay/job_runner.hpp"
+#include "sim/measure/fake_gpu.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/capture/replay/plans.hpp"
 
 namespace bubblesim::capture::testing {
@@ -29,166 +29,45 @@ inline std::vector<std::int64_t> in_us(const std::vector<Duration>& instants) {
   return out;
 }
 
-/// Each stream is a queue; an operation lasts as long as its plan says, whatever runs beside it.
-/// Calls take the plan's time.
-class QueueDevice final : public Device {
+/// Has 8 SMs of 32 blocks, and no delay of its own.
+inline hardware::GpuSpec small_gpu() {
+  hardware::GpuSpec spec;
+  spec.name = "small";
+  spec.sm_count = 8;
+  spec.sm.shared_memory_bytes = 64 << 10;
+  spec.memory = Bytes{1 << 30};
+  return spec;
+}
+
+/// A fake GPU that a thread of its own drives.
+class RunningGpu {
  public:
-  explicit QueueDevice(HostClock& clock) : clock_(clock), crew_(clock) {
-    work_.id = clock.bell_id();
-    done_.id = clock.bell_id();
+  RunningGpu(HostClock& clock, const RigSetup& setup, const hardware::GpuSpec& spec = small_gpu(),
+             const measure::FakeGpuFaults& faults = {})
+      : gpu_(measure::make_fake_gpu(spec, faults)),
+        name_(must(gpu_->begin(clock, setup)).substr(sizeof("fake:") - 1)), crew_(clock) {
+    crew_.start(Turn::kDevice, [this] { gpu_->run(); });
   }
-  ~QueueDevice() override { shut_down(); }
+  ~RunningGpu() { gpu_->stop(); }
+  RunningGpu(const RunningGpu&) = delete;
+  RunningGpu& operator=(const RunningGpu&) = delete;
 
-  HostCosts host_costs() const override { return HostCosts::kPlanned; }
-  Result<void> prepare(const DeviceJob& job) override {
-    if (prepare_fault) return tl::make_unexpected(*prepare_fault);
-    job_ = job;
-    streams_.resize(job.plan->program.stream_count);
-    op_ends_.resize(job.plan->program.ops.size());
-    crew_.start(Turn::kDevice, [this] { run(); });
-    return {};
-  }
-  void launch(const OpInstance& first, std::uint32_t count, double factor, Duration) override {
-    if (no_more_) return;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const program::Op& op = job_.plan->program.ops[first.op + i];
-      Stream& stream = streams_[op.stream];
-      stream.pending.push_back(
-          {{first.op + i, first.pass, first.launch}, scale(op.duration, factor)});
-      ++stream.launched;
-      ++launched_;
-    }
-    clock_.ring(work_);
-  }
-  void wait_op(std::uint32_t op, std::uint64_t pass) override {
-    wait_until([=, this] { return op_ends_[op] > pass; });
-  }
-  void wait_stream(std::uint32_t stream) override {
-    const std::uint64_t launched = streams_[stream].launched;
-    wait_until([=, this] { return streams_[stream].ended >= launched; });
-  }
-  void wait_all() override {
-    const std::uint64_t launched = launched_;
-    wait_until([=, this] { return ended_ >= launched; });
-  }
-  std::uint64_t resident_blocks(std::uint32_t op) const override { return 100 + op; }
-  std::uint64_t in_flight() const override { return launched_ - ended_; }
-  void end_launches() override {
-    no_more_ = true;
-    clock_.ring(work_);
-  }
-  Result<void> close() override {
-    end_launches();
-    wait_all();
-    shut_down();
-    if (close_fault) return tl::make_unexpected(*close_fault);
-    return {};
-  }
-  CounterSet counters() const override { return {}; }
-
-  std::optional<Error> close_fault;    ///< what close() says
-  std::optional<Error> prepare_fault;  ///< what prepare() says
+  /// What open_fake_device() takes.
+  [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
-  struct Pending {
-    OpInstance op;
-    Duration length{};
-  };
-  struct Stream {
-    std::deque<Pending> pending;  ///< front: runs, if `running`
-    bool running = false;
-    HostTime start{}, end{};
-    std::uint64_t launched = 0, ended = 0;
-  };
-
-  void run() {
-    while (true) {
-      const std::uint32_t seen = work_.rings.load();
-      const HostTime now = clock_.now();
-      if (finish_due(now) || start_ready(now)) continue;
-      HostTime next = HostTime::max();
-      for (const Stream& stream : streams_) {
-        if (stream.running) next = std::min(next, stream.end);
-      }
-      if (next == HostTime::max() && no_more_ && in_flight() > 0) {
-        drop_blocked();
-        continue;
-      }
-      if (next == HostTime::max() && closing_) return;
-      clock_.wait(work_, seen, next);
-    }
-  }
-  bool finish_due(HostTime now) {
-    bool any = false;
-    for (Stream& stream : streams_) {
-      if (!stream.running || stream.end > now) continue;
-      const OpInstance op = stream.pending.front().op;
-      stream.pending.pop_front();
-      stream.running = false;
-      ++stream.ended;
-      ++op_ends_[op.op];
-      ++ended_;
-      if (job_.listener != nullptr) job_.listener->on_finished(op, stream.start, stream.end);
-      any = true;
-    }
-    if (any) clock_.ring(done_);
-    return any;
-  }
-  bool start_ready(HostTime now) {
-    bool any = false;
-    for (Stream& stream : streams_) {
-      if (stream.running || stream.pending.empty()) continue;
-      const Pending& next = stream.pending.front();
-      if (!may_start(next.op)) continue;
-      stream.running = true;
-      stream.start = now;
-      stream.end = now + next.length;
-      if (job_.listener != nullptr) job_.listener->on_started(next.op, now);
-      any = true;
-    }
-    return any;
-  }
-  // Nothing runs, nothing can start, nothing will be launched.
-  void drop_blocked() {
-    for (Stream& stream : streams_) {
-      stream.ended += stream.pending.size();
-      ended_ += stream.pending.size();
-      for (const Pending& pending : stream.pending) op_ends_[pending.op.op] = pending.op.pass + 1;
-      stream.pending.clear();
-    }
-    clock_.ring(done_);
-  }
-  [[nodiscard]] bool may_start(const OpInstance& instance) const {
-    const program::Op& op = job_.plan->program.ops[instance.op];
-    for (std::uint32_t i = 0; i < op.edge_count; ++i) {
-      if (op_ends_[job_.plan->program.edges[op.first_edge + i].before] <= instance.pass)
-        return false;
-    }
-    return true;
-  }
-  template <class Done>
-  void wait_until(const Done& done) {
-    while (true) {
-      const std::uint32_t seen = done_.rings.load();
-      if (done()) return;
-      clock_.wait(done_, seen, HostTime::max());
-    }
-  }
-  void shut_down() {
-    closing_ = true;
-    clock_.ring(work_);
-    crew_.wait();
-  }
-
-  HostClock& clock_;
-  DeviceJob job_;
-  std::vector<Stream> streams_;
-  std::vector<std::uint64_t> op_ends_;
-  std::uint64_t launched_ = 0, ended_ = 0;
-  bool no_more_ = false, closing_ = false;
-  Bell work_, done_;
+  std::unique_ptr<FakeGpu> gpu_;
+  std::string name_;
   Crew crew_;
 };
+
+/// These jobs, with the default share of the GPU each.
+inline RigSetup sharing_jobs(std::vector<JobPlan> jobs) {
+  RigSetup setup;
+  setup.jobs = std::move(jobs);
+  setup.shares.resize(kMostGateClients);
+  return setup;
+}
 
 /// Logs what the job tells it, with the time.
 class StubGate final : public GateClient {
@@ -237,22 +116,23 @@ class StubGate final : public GateClient {
 
 class Stage {
  public:
-  Stage() {
-    auto made = make_turn_clock();
-    if (!made) return;
-    clock_ = std::move(*made);
-    part_ = clock_->join(Turn::kControl);
-    device_ = std::make_unique<QueueDevice>(*clock_);
+  /// The plan's device, on a fake GPU of its own.
+  Device& open(const JobPlan& plan) {
+    gpu_ = std::make_unique<RunningGpu>(*clock_, sharing_jobs({plan}), small_gpu(), faults);
+    device_ = must(open_fake_device(gpu_->name(), *clock_, plan.client));
+    return *device_;
   }
 
-  /// Runs the job; stops it at `stop`, if given.
+  /// Runs the job; stops it at `stop`, if given; before its start, if that is negative.
   ReplayEnd run(const JobPlan& plan, std::optional<Duration> stop = std::nullopt) {
     JobRunner runner(plan,
-                     {clock_.get(), device_.get(), gate_.get(), {}, [this] { ++iterations_told; }});
+                     {clock_.get(), &open(plan), gate_.get(), {}, [this] { ++iterations_told; }});
     if (auto prepared = runner.prepare({}); !prepared) return {{}, prepared.error()};
     const HostTime origin = clock_->now();
     Crew crew(*clock_);
-    if (stop) {
+    if (stop && *stop < Duration{}) {
+      runner.request_stop();
+    } else if (stop) {
       crew.start(Turn::kControl, [&, stop] {
         clock_->sleep_until(origin + *stop);
         runner.request_stop();
@@ -263,20 +143,20 @@ class Stage {
     return end;
   }
 
-  HostClock& clock() { return *clock_; }
-  QueueDevice& device() { return *device_; }
   /// Gives the job a gate from now on.
   StubGate& gate() {
     if (!gate_) gate_ = std::make_unique<StubGate>(*clock_);
     return *gate_;
   }
 
+  measure::FakeGpuFaults faults;
   std::uint32_t iterations_told = 0;
 
  private:
-  std::unique_ptr<HostClock> clock_;
-  std::unique_ptr<ClockPart> part_;
-  std::unique_ptr<QueueDevice> device_;
+  std::unique_ptr<HostClock> clock_ = must(make_turn_clock());
+  std::unique_ptr<ClockPart> part_ = clock_->join(Turn::kControl);
+  std::unique_ptr<RunningGpu> gpu_;
+  std::unique_ptr<Device> device_;
   std::unique_ptr<StubGate> gate_;
 };
 

@@ -56,16 +56,21 @@ class Worker : public ::testing::Test {
   void add(const JobPlan& plan) {
     const std::string base = ::testing::TempDir() + "worker_test." + std::to_string(getpid()) +
                              "." + std::to_string(jobs_.size());
-    jobs_.push_back({base + ".plan", base + ".record", "queue", ""});
+    jobs_.push_back({base + ".plan", base + ".record", "", ""});
+    plans_.push_back(plan);
     ASSERT_TRUE(write_job_plan(jobs_.back().plan, plan));
   }
 
   /// Starts the worker, does what the test says beside it, and gives the worker's end.
   WorkerEnd beside(const std::function<void()>& rig) {
+    const RunningGpu gpu(*clock_, sharing_jobs(plans_), small_gpu(), faults_);
+    for (WorkerJob& job : jobs_) {
+      if (job.device.empty()) job.device = gpu.name();
+    }
     const WorkerSetup setup{clock_->address(), board_->name(), jobs_};
     WorkerEnd end;
     const std::uint32_t begun = clock_->parts_begun();
-    std::thread worker([&] { end = run_worker(setup, open_); });
+    std::thread worker([&] { end = run_worker(setup, open_fake_device); });
     EXPECT_TRUE(clock_->await_parts(begun + 1, kPatience));
     rig();
     // Its last steps need the clock to go on.
@@ -90,14 +95,8 @@ class Worker : public ::testing::Test {
   std::unique_ptr<ClockPart> part_;
   std::unique_ptr<ControlBoard> board_;
   std::vector<WorkerJob> jobs_;
-  std::optional<Error> close_fault_;
-  OpenDevice open_ = [this](const std::string& address, HostClock& clock,
-                            ClientId) -> Result<std::unique_ptr<Device>> {
-    if (address != "queue") return fail("no device " + address);
-    auto device = std::make_unique<QueueDevice>(clock);
-    device->close_fault = close_fault_;
-    return device;
-  };
+  std::vector<JobPlan> plans_;
+  measure::FakeGpuFaults faults_;
 };
 
 TEST_F(Worker, RunsItsJobsFromACommonStartAndWritesTheirRecords) {
@@ -138,7 +137,7 @@ TEST_F(Worker, ADeviceThatIsNotThereFailsTheSeats) {
   const WorkerEnd end = beside([] {});
   EXPECT_EQ(end.exit, WorkerExit::kDevice);
   EXPECT_EQ(status(0).state, WorkerState::kFailed);
-  EXPECT_EQ(status(1).text, "no device none");
+  EXPECT_THAT(status(1).text, HasSubstr("no fake GPU \"none\""));
 }
 
 TEST_F(Worker, AGateThatIsNotThereIsAnInputFault) {
@@ -169,12 +168,14 @@ TEST_F(Worker, AStopBeforeTheStartEndsIt) {
 }
 
 TEST_F(Worker, ADeviceFaultLeavesARecordOfWhatWasDone) {
-  add(kernel_plan(0));
-  close_fault_ = Error{{}, {}, "the device does not answer"};
+  JobPlan plan = kernel_plan(0);
+  plan.program.threads[0].steps = {launch(Us(0), Us(0), 0), step(kEnd)};
+  add(plan);
+  faults_.job_stall = measure::FakeJobStall{plan.client, Us(5)};
   const WorkerEnd end = beside([&] { board_->start(clock_->now()); });
   EXPECT_EQ(end.exit, WorkerExit::kDevice);
   EXPECT_EQ(status(0).state, WorkerState::kFailed);
-  EXPECT_EQ(status(0).text, "the device does not answer");
+  EXPECT_THAT(status(0).text, HasSubstr("does not answer: 3 operations of job 0"));
   const auto record = must(read_job_record(jobs_[0].record));
   EXPECT_EQ(record.iterations.size(), 3U);
 }

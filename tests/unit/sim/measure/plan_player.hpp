@@ -16,6 +16,7 @@
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 #include "tests/fault.hpp"
+#include "tests/unit/capture/replay/stage.hpp"
 
 namespace bubblesim::measure {
 
@@ -48,10 +49,9 @@ struct PlayedJob {
   bool dies = false;  ///< the device is dropped once everything is launched, not closed
 };
 
-inline void play_job(HostClock& clock, const std::string& address, const PlayedJob& job,
+inline void play_job(HostClock& clock, const std::string& gpu, const PlayedJob& job,
                      HostTime origin, Played& into) {
-  auto device =
-      capture::open_fake_device(address.substr(sizeof("fake:") - 1), clock, job.plan.client);
+  auto device = capture::open_fake_device(gpu, clock, job.plan.client);
   ASSERT_TRUE(device) << device.error().text();
   capture::JobRunner runner(job.plan, {&clock, device->get(), nullptr, {}, {}});
   if (const auto ready = runner.prepare({}); !ready) {
@@ -91,28 +91,20 @@ inline void play_job(HostClock& clock, const std::string& address, const PlayedJ
   EXPECT_TRUE(made);
   HostClock& clock = **made;
   const auto part = clock.join(capture::Turn::kControl);
-  const auto gpu = make_fake_gpu(spec, faults);
   capture::RigSetup setup;
   setup.sharing = sharing;
   setup.shares = shares;
   setup.shares.resize(std::max<std::size_t>(jobs.size(), 2));  // clients 0 and 1
   for (const PlayedJob& job : jobs) setup.jobs.push_back(job.plan);
-  const auto address = gpu->begin(clock, setup);
-  EXPECT_TRUE(address) << address.error().text();
-  capture::Crew device(clock);
-  device.start(capture::Turn::kDevice, [&] { gpu->run(); });
-  {
-    capture::Crew crew(clock);
-    const HostTime origin = clock.now() + std::chrono::milliseconds(1);
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      crew.start(capture::Turn::kTraining, [&, i] {
-        play_job(clock, *address, jobs[i], origin, results[i]);
-      });
-    }
-    crew.wait();
+  const capture::testing::RunningGpu gpu(clock, setup, spec, faults);
+  capture::Crew crew(clock);
+  const HostTime origin = clock.now() + std::chrono::milliseconds(1);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    crew.start(capture::Turn::kTraining, [&, i] {
+      play_job(clock, gpu.name(), jobs[i], origin, results[i]);
+    });
   }
-  gpu->stop();
-  device.wait();
+  crew.wait();
   return results;
 }
 

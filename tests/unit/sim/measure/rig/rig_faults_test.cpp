@@ -16,7 +16,7 @@
 #include "capture/rig/rig.hpp"
 #include "sim/measure/fake_gpu.hpp"
 #include "tests/fault.hpp"
-#include "tests/unit/capture/replay/plans.hpp"
+#include "tests/unit/capture/replay/stage.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -63,15 +63,6 @@ pid_t worker_of(const std::string& job) {
   return 0;
 }
 
-hardware::GpuSpec small_gpu() {
-  hardware::GpuSpec spec;
-  spec.name = "small";
-  spec.sm_count = 8;
-  spec.sm.shared_memory_bytes = 64 << 10;
-  spec.memory = Bytes{1 << 30};
-  return spec;
-}
-
 /// A kernel of 1 ms, then a wait for it: an iteration, or a pass.
 JobPlan millisecond_job(std::uint32_t client) {
   JobPlan plan = plans::empty_plan(1);
@@ -95,7 +86,7 @@ JobPlan millisecond_job(std::uint32_t client) {
 
 class RigFaults : public ::testing::Test {
  protected:
-  RigFaults() : fake_(measure::make_fake_gpu(small_gpu())) {
+  RigFaults() : fake_(measure::make_fake_gpu(plans::small_gpu())) {
     std::string name = (fs::temp_directory_path() / "bubblesim-rig-XXXXXX").string();
     place_.folder = ::mkdtemp(name.data());
     place_.worker = BUBBLESIM_REPLAY;
