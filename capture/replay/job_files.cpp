@@ -20,10 +20,6 @@ namespace bubblesim::capture {
 
 namespace {
 
-bool launches(const program::Step& step) {
-  return step.kind == program::StepKind::kLaunch || step.kind == program::StepKind::kLaunchAndWait;
-}
-
 /// What a config or a trace can ask for and no process can do: more than a gate holds, and waits
 /// that would not end, for operations that no step launches.
 Errors faults_of(const JobPlan& plan, const std::string& label) {

@@ -83,6 +83,10 @@ struct JobPlan {
   return op.profile == program::kNoIndex ? CopyForm{} : plan.copies[op.profile];
 }
 
+[[nodiscard]] inline bool launches(const program::Step& step) {
+  return step.kind == program::StepKind::kLaunch || step.kind == program::StepKind::kLaunchAndWait;
+}
+
 /// The index of `value` in the table, which it joins if it is new.
 template <class T>
 [[nodiscard]] std::uint32_t index_in(std::vector<T>& table, const T& value) {

@@ -30,8 +30,7 @@ void LaunchPath::describe_all() {
   info_of_op_.assign(plan_.program.ops.size(), program::kNoIndex);
   for (const program::ThreadProgram& thread : plan_.program.threads) {
     for (const program::Step& step : thread.steps) {
-      if (step.kind != program::StepKind::kLaunch && step.kind != program::StepKind::kLaunchAndWait)
-        continue;
+      if (!launches(step)) continue;
       info_of_op_[step.target] = static_cast<std::uint32_t>(infos_.size());
       infos_.push_back(describe(plan_, device_, step.target, step.count));
     }

@@ -41,27 +41,20 @@ class UnitEvents {
     for (std::uint32_t op = 0; op < plan.program.ops.size(); ++op)
       streams_.push_back(plan.program.ops[unit(op)].stream);
   }
-  ~UnitEvents() {
-    for (const auto& of_unit : events_)
-      for (EventHandle event : of_unit)
-        if (event != nullptr) (void)driver_.event_destroy(event);
-    for (EventHandle event : stream_events_)
-      if (event != nullptr) (void)driver_.event_destroy(event);
-  }
-  UnitEvents(const UnitEvents&) = delete;
-  UnitEvents& operator=(const UnitEvents&) = delete;
   [[nodiscard]] Result<void> make() {
     stream_events_.resize(plan_.program.stream_count);
-    for (EventHandle& event : stream_events_)
-      BUBBLESIM_CUDA(driver_, event_create, &event, kEventDisableTiming);
+    for (OwnEvent& event : stream_events_) {
+      BUBBLESIM_ASSIGN_OR_RETURN(event, make_event(driver_));
+    }
     for (std::uint32_t op = 0; op < plan_.program.ops.size(); ++op) {
       for (std::uint32_t i = 0; i < plan_.program.ops[op].edge_count; ++i) {
         const std::uint32_t before =
             unit(plan_.program.edges[plan_.program.ops[op].first_edge + i].before);
         if (before == unit(op) || streams_[before] == streams_[op]) continue;
-        for (EventHandle& event : events_[before])
-          if (event == nullptr)
-            BUBBLESIM_CUDA(driver_, event_create, &event, kEventDisableTiming);
+        for (OwnEvent& event : events_[before]) {
+          if (event != nullptr) continue;
+          BUBBLESIM_ASSIGN_OR_RETURN(event, make_event(driver_));
+        }
       }
     }
     return {};
@@ -75,11 +68,11 @@ class UnitEvents {
   [[nodiscard]] std::uint32_t stream(std::uint32_t unit) const { return streams_[unit]; }
   /// Null: no operation waits for the unit. `pass` counts from 0.
   [[nodiscard]] EventHandle event(std::uint32_t unit, std::uint64_t pass) const {
-    return events_[unit][pass % kEventPasses];
+    return events_[unit][pass % kEventPasses].get();
   }
   /// The event of a stream that joins a graph's launch.
   [[nodiscard]] EventHandle stream_event(std::uint32_t stream) const {
-    return stream_events_[stream];
+    return stream_events_[stream].get();
   }
 
  private:
@@ -87,8 +80,8 @@ class UnitEvents {
   const JobPlan& plan_;
   const GraphSet& graphs_;
   std::vector<std::uint32_t> streams_;  ///< by operation: where its unit is launched
-  std::vector<std::array<EventHandle, kEventPasses>> events_;
-  std::vector<EventHandle> stream_events_;
+  std::vector<std::array<OwnEvent, kEventPasses>> events_;
+  std::vector<OwnEvent> stream_events_;
 };
 
 /// Everything that a job has on the device, made in order and released in reverse.
@@ -146,25 +139,6 @@ class DeviceLock {
 
 constexpr Duration kLockPatience = std::chrono::minutes(15);
 
-/// A stream of the primary context for measurements while preparing.
-class MeasuringStream {
- public:
-  explicit MeasuringStream(const Driver& driver) : driver_(driver) {}
-  ~MeasuringStream() {
-    if (stream_ != nullptr) (void)driver_.stream_destroy(stream_);
-  }
-  MeasuringStream(const MeasuringStream&) = delete;
-  MeasuringStream& operator=(const MeasuringStream&) = delete;
-  [[nodiscard]] Result<StreamHandle> make() {
-    BUBBLESIM_CUDA(driver_, stream_create, &stream_, kStreamNonBlocking, 0);
-    return stream_;
-  }
-
- private:
-  const Driver& driver_;
-  StreamHandle stream_ = nullptr;
-};
-
 Result<void> measure(DeviceParts& parts, const DeviceJob& job, HostClock& clock,
                      const CudaOptions& options, CounterSet& counters) {
   DeviceContext& context = *parts.context;
@@ -173,8 +147,8 @@ Result<void> measure(DeviceParts& parts, const DeviceJob& job, HostClock& clock,
   };
   const DeviceLock lock(options.lock_folder, context.facts().uuid, kLockPatience, waiting);
   if (!options.lock_folder.empty() && !lock.held()) counters.add(kLockNotHeld);
-  MeasuringStream measuring(context.driver());
-  BUBBLESIM_ASSIGN_OR_RETURN(const StreamHandle stream, measuring.make());
+  BUBBLESIM_ASSIGN_OR_RETURN(const OwnStream measuring, make_stream(context.driver()));
+  const StreamHandle stream = measuring.get();
   FitCache cache(options.fit_cache, context.facts());
   const StandInNeeds needs{context, clock,    *parts.memory, *parts.ring,
                            cache,   counters, job.progress,  options};
@@ -296,15 +270,7 @@ class CudaDevice final : public Device {
       abandon(std::move(parts_));
     } else {
       if (parts_.context) (void)parts_.context->driver().set_current(parts_.context->primary());
-      parts_.flights.reset();
-      parts_.copies.reset();
-      parts_.events.reset();
-      parts_.graphs.reset();
-      parts_.launcher.reset();
-      parts_.streams.reset();
-      parts_.ring.reset();
-      parts_.memory.reset();
-      parts_.context.reset();
+      const DeviceParts released = std::move(parts_);
     }
     if (fault_) return tl::make_unexpected(*fault_);
     return {};
@@ -363,7 +329,7 @@ class CudaDevice final : public Device {
       graph.scale_set = factor;
       if (graph.copies > 0) count(kGraphCopiesUnscaled, graph.copies);
     }
-    BUBBLESIM_CUDA(driver, graph_launch, graph.exec, main);
+    BUBBLESIM_CUDA(driver, graph_launch, graph.exec.get(), main);
     BUBBLESIM_RETURN_IF_ERROR(mark_unit(graph.first, first.pass));
     if (!graph.other_streams.empty()) {
       const EventHandle event = parts_.events->stream_event(graph.stream);

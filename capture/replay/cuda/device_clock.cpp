@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -16,36 +15,6 @@ constexpr std::int64_t kLeastSpan = 100'000'000;  ///< ns
 constexpr std::int64_t kSureSpan = 1'000'000'000;
 constexpr std::size_t kBlockRecords = 64;
 constexpr double kMostRate = 1e-3;  ///< no two clocks drift apart faster
-
-/// A slot that the device writes; freed with the object.
-class PingSlot {
- public:
-  explicit PingSlot(const Driver& driver) : driver_(driver) {}
-  ~PingSlot() {
-    if (slot_ != nullptr) (void)driver_.host_release(slot_);
-  }
-  PingSlot(const PingSlot&) = delete;
-  PingSlot& operator=(const PingSlot&) = delete;
-
-  [[nodiscard]] Result<std::uint64_t> make() {
-    void* memory = nullptr;
-    BUBBLESIM_CUDA(driver_, host_allocate, &memory, sizeof(RecordSlot),
-                   kHostAllocPortable | kHostAllocDeviceMap);
-    std::memset(memory, 0, sizeof(RecordSlot));
-    slot_ = static_cast<RecordSlot*>(memory);
-    DevicePointer pointer = 0;
-    BUBBLESIM_CUDA(driver_, host_device_pointer, &pointer, memory, 0);
-    return pointer;
-  }
-  [[nodiscard]] bool ended(std::uint64_t n) const {
-    return std::atomic_ref(slot_->ended).load(std::memory_order_acquire) == n;
-  }
-  [[nodiscard]] const RecordSlot& record() const { return *slot_; }
-
- private:
-  const Driver& driver_;
-  RecordSlot* slot_ = nullptr;
-};
 
 /// One ping, in nanoseconds.
 struct Ping {
@@ -110,8 +79,10 @@ Result<ClockOffset> measure_offset(DeviceContext& context, HostClock& clock, Str
                                    Duration patience, std::uint32_t pings) {
   const Driver& driver = context.driver();
   BUBBLESIM_ASSIGN_OR_RETURN(const KernelHandle kernel, context.kernel("ping_device"));
-  PingSlot slot(driver);
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t pointer, slot.make());
+  DevicePointer pointer = 0;
+  BUBBLESIM_ASSIGN_OR_RETURN(const OwnHostMemory memory,
+                             make_shared_memory(driver, sizeof(RecordSlot), pointer));
+  RecordSlot& slot = *static_cast<RecordSlot*>(memory.get());
   ClockOffset offset{std::numeric_limits<std::int64_t>::min(),
                      std::numeric_limits<std::int64_t>::max(),
                      0,
@@ -124,13 +95,13 @@ Result<ClockOffset> measure_offset(DeviceContext& context, HostClock& clock, Str
     const HostTime before = clock.now();
     BUBBLESIM_CUDA(driver, launch_kernel, kernel, 1, 1, 1, 1, 1, 1, 0, stream, list, nullptr);
     const HostTime returned = clock.now();
-    while (!slot.ended(n))
+    while (std::atomic_ref(slot.ended).load(std::memory_order_acquire) != n)
       if (clock.now() > before + patience)
         return fail(context.facts().name + " does not answer: a kernel that reads the time had "
                     "not ended after " + std::to_string(to_ns(patience) / 1'000'000) + " ms");
     const HostTime after = clock.now();
-    const auto device = static_cast<std::int64_t>(slot.record().start_ns);
-    const auto next = static_cast<std::int64_t>(slot.record().end_ns);
+    const auto device = static_cast<std::int64_t>(slot.start_ns);
+    const auto next = static_cast<std::int64_t>(slot.end_ns);
     offset.lowest_ns = std::max(offset.lowest_ns, to_ns(before) - device);
     offset.highest_ns = std::min(offset.highest_ns, to_ns(after) - device);
     offset.tick_ns = std::min(offset.tick_ns, next - device);

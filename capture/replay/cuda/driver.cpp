@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
+
 #include "sim/base/dynamic_functions.hpp"
 
 namespace bubblesim::capture::cuda {
@@ -53,6 +55,28 @@ Result<void> checked(const Driver& driver, Status status, const char* what,
                      const std::string& where) {
   if (status == Status::kSuccess) return {};
   return fail(where, {}, driver.failure(what, status));
+}
+
+Result<OwnEvent> make_event(const Driver& driver) {
+  EventHandle event = nullptr;
+  BUBBLESIM_CUDA(driver, event_create, &event, kEventDisableTiming);
+  return OwnEvent(event, {&driver});
+}
+
+Result<OwnStream> make_stream(const Driver& driver) {
+  StreamHandle stream = nullptr;
+  BUBBLESIM_CUDA(driver, stream_create, &stream, kStreamNonBlocking, 0);
+  return OwnStream(stream, {&driver});
+}
+
+Result<OwnHostMemory> make_shared_memory(const Driver& driver, std::size_t bytes,
+                                         DevicePointer& address) {
+  void* memory = nullptr;
+  BUBBLESIM_CUDA(driver, host_allocate, &memory, bytes, kHostAllocPortable | kHostAllocDeviceMap);
+  OwnHostMemory owned(memory, {&driver});
+  std::memset(memory, 0, bytes);
+  BUBBLESIM_CUDA(driver, host_device_pointer, &address, memory, 0);
+  return owned;
 }
 
 }  // namespace bubblesim::capture::cuda

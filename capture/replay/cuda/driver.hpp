@@ -1,6 +1,7 @@
 // The functions of CUDA's driver that the device calls, found at run time: nothing is linked.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "capture/replay/cuda/driver_abi.hpp"
@@ -111,6 +112,28 @@ struct Driver {
 /// `status` as a Result; the fault's place is `where` (an operation's name), if not empty.
 [[nodiscard]] Result<void> checked(const Driver& driver, Status status, const char* what,
                                    const std::string& where = {});
+
+/// Gives a handle back to the driver, which outlives it.
+template <auto kRelease>
+struct Release {
+  const Driver* driver = nullptr;
+  template <class Object>
+  void operator()(Object* object) const {
+    (void)(driver->*kRelease)(object);
+  }
+};
+using OwnEvent = std::unique_ptr<EventState, Release<&Driver::event_destroy>>;
+using OwnStream = std::unique_ptr<StreamState, Release<&Driver::stream_destroy>>;
+using OwnGraph = std::unique_ptr<GraphState, Release<&Driver::graph_destroy>>;
+using OwnGraphExec = std::unique_ptr<GraphExecState, Release<&Driver::graph_exec_destroy>>;
+using OwnHostMemory = std::unique_ptr<void, Release<&Driver::host_release>>;
+
+[[nodiscard]] Result<OwnEvent> make_event(const Driver& driver);
+/// A stream of the current context, without priority.
+[[nodiscard]] Result<OwnStream> make_stream(const Driver& driver);
+/// Pinned zeros; `address`: where the device finds them.
+[[nodiscard]] Result<OwnHostMemory> make_shared_memory(const Driver& driver, std::size_t bytes,
+                                                       DevicePointer& address);
 
 }  // namespace bubblesim::capture::cuda
 

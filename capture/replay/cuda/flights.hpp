@@ -29,14 +29,6 @@ namespace bubblesim::capture::cuda {
 class CopyEvents {
  public:
   CopyEvents(const Driver& driver, ContextHandle context) : driver_(driver), context_(context) {}
-  ~CopyEvents() {
-    for (const auto& of_operation : events_)
-      for (EventHandle event : of_operation)
-        if (event != nullptr) (void)driver_.event_destroy(event);
-  }
-  CopyEvents(const CopyEvents&) = delete;
-  CopyEvents& operator=(const CopyEvents&) = delete;
-
   /// Makes an event for each operation of `plan` that needs one. The context is current.
   [[nodiscard]] Result<void> make(const JobPlan& plan, const GraphSet& graphs) {
     place_.assign(plan.program.ops.size(), kNone);
@@ -44,9 +36,9 @@ class CopyEvents {
     for (std::uint32_t op = 0; op < place_.size(); ++op) {
       if (is_kernel(plan.program.ops[op].kind) || graphs.holding(op) != nullptr) continue;
       place_[op] = static_cast<std::uint32_t>(events_.size());
-      events_.emplace_back();
-      for (EventHandle& event : events_.back())
-        BUBBLESIM_CUDA(driver_, event_create, &event, kEventDisableTiming);
+      for (OwnEvent& event : events_.emplace_back()) {
+        BUBBLESIM_ASSIGN_OR_RETURN(event, make_event(driver_));
+      }
     }
     return {};
   }
@@ -67,13 +59,13 @@ class CopyEvents {
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   [[nodiscard]] EventHandle event(std::uint32_t op, std::uint64_t n) const {
-    return events_[place_[op]][(n - 1) & (kSlots - 1)];
+    return events_[place_[op]][(n - 1) & (kSlots - 1)].get();
   }
 
   const Driver& driver_;
   ContextHandle context_;
   std::vector<std::uint32_t> place_;  ///< in events_, by operation
-  std::vector<std::array<EventHandle, kSlots>> events_;
+  std::vector<std::array<OwnEvent, kSlots>> events_;
 };
 
 /// The class is not thread-safe, but for the counts, which any thread may read.

@@ -7,40 +7,31 @@
 
 namespace bubblesim::capture::cuda {
 
-/// One capture, with its events, which are destroyed with it.
+/// One capture, with its events.
 class GraphSet::Capture {
  public:
   Capture(const Driver& driver, const JobPlan& plan, const StreamSet& streams,
           const OperationLauncher& launcher, CounterSet& counters)
       : driver_(driver), plan_(plan), streams_(streams), launcher_(launcher),
         counters_(counters) {}
-  ~Capture() {
-    for (EventHandle event : events_) (void)driver_.event_destroy(event);
-  }
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
 
-  [[nodiscard]] Result<GraphHandle> run(const Graph& graph) {
+  [[nodiscard]] Result<OwnGraph> run(const Graph& graph) {
     const StreamHandle main = streams_.at(graph.stream);
     BUBBLESIM_CUDA(driver_, begin_capture, main, kCaptureThreadLocal);
     const auto filled = fill(graph, main);
     GraphHandle captured = nullptr;
     const Status ended = driver_.end_capture(main, &captured);
-    if (!filled) {
-      if (captured != nullptr) (void)driver_.graph_destroy(captured);
-      return tl::make_unexpected(filled.error());
-    }
+    OwnGraph owned(captured, {&driver_});
+    BUBBLESIM_RETURN_IF_ERROR(filled);
     BUBBLESIM_RETURN_IF_ERROR(checked(driver_, ended, "end_capture"));
-    return captured;
+    return owned;
   }
 
  private:
   [[nodiscard]] Result<EventHandle> mark(StreamHandle stream) {
-    EventHandle event = nullptr;
-    BUBBLESIM_CUDA(driver_, event_create, &event, kEventDisableTiming);
-    events_.push_back(event);
-    BUBBLESIM_CUDA(driver_, event_record, event, stream);
-    return event;
+    BUBBLESIM_ASSIGN_OR_RETURN(OwnEvent event, make_event(driver_));
+    BUBBLESIM_CUDA(driver_, event_record, event.get(), stream);
+    return events_.emplace_back(std::move(event)).get();
   }
 
   /// Other streams join the capture at its start and end in the main stream at its end.
@@ -81,7 +72,7 @@ class GraphSet::Capture {
   const StreamSet& streams_;
   const OperationLauncher& launcher_;
   CounterSet& counters_;
-  std::vector<EventHandle> events_;
+  std::vector<OwnEvent> events_;
   std::map<std::uint32_t, EventHandle> ends_;  ///< of the operations so far
 };
 
@@ -111,14 +102,12 @@ Result<std::unique_ptr<GraphSet>> GraphSet::make(DeviceContext& context, const J
                                                  const StreamSet& streams,
                                                  const OperationLauncher& launcher,
                                                  CounterSet& counters) {
-  std::unique_ptr<GraphSet> set(new GraphSet(context));
+  std::unique_ptr<GraphSet> set(new GraphSet);
   const Driver& driver = context.driver();
   for (const program::ThreadProgram& thread : plan.program.threads) {
     for (const program::Step& step : thread.steps) {
-      const bool launches = step.kind == program::StepKind::kLaunch ||
-                            step.kind == program::StepKind::kLaunchAndWait;
       const std::pair key(step.target, step.count);
-      if (!launches || step.count < 2 || set->graphs_.contains(key)) continue;
+      if (!launches(step) || step.count < 2 || set->graphs_.contains(key)) continue;
       Graph& graph = set->graphs_[key] = graph_of(plan, step.target, step.count);
       graph.scale = memory.scales() + 4 * (set->graphs_.size() - 1);
       BUBBLESIM_CUDA(driver, set_words, graph.scale, std::bit_cast<std::uint32_t>(1.0F), 1,
@@ -128,17 +117,12 @@ Result<std::unique_ptr<GraphSet>> GraphSet::make(DeviceContext& context, const J
       if (!captured)
         return fail(plan.name, plan.program.names[plan.program.ops[step.target].name],
                     captured.error().text());
-      const Status made = driver.graph_instantiate(&graph.exec, *captured, 0);
-      (void)driver.graph_destroy(*captured);
-      BUBBLESIM_RETURN_IF_ERROR(checked(driver, made, "graph_instantiate"));
+      GraphExecHandle exec = nullptr;
+      BUBBLESIM_CUDA(driver, graph_instantiate, &exec, captured->get(), 0);
+      graph.exec = OwnGraphExec(exec, {&driver});
     }
   }
   return set;
-}
-
-GraphSet::~GraphSet() {
-  for (const auto& [key, graph] : graphs_)
-    if (graph.exec != nullptr) (void)context_.driver().graph_exec_destroy(graph.exec);
 }
 
 Graph* GraphSet::find(std::uint32_t first, std::uint32_t count) {

@@ -23,7 +23,7 @@ struct Graph {
   std::uint32_t stream = 0;                ///< stream of the launch: that of the first operation
   std::vector<std::uint32_t> other_streams;  ///< other streams of its operations
   std::uint32_t copies = 0;
-  GraphExecHandle exec = nullptr;
+  OwnGraphExec exec;
   DevicePointer scale = 0;  ///< float
   double scale_set = 1;     ///< by the last launch
 };
@@ -38,9 +38,6 @@ class GraphSet {
                                                               const StreamSet& streams,
                                                               const OperationLauncher& launcher,
                                                               CounterSet& counters);
-  ~GraphSet();
-  GraphSet(const GraphSet&) = delete;
-  GraphSet& operator=(const GraphSet&) = delete;
 
   /// Null: the plan has no launch call for this range.
   [[nodiscard]] Graph* find(std::uint32_t first, std::uint32_t count);
@@ -49,9 +46,8 @@ class GraphSet {
 
  private:
   class Capture;
-  explicit GraphSet(DeviceContext& context) : context_(context) {}
+  GraphSet() = default;
 
-  DeviceContext& context_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Graph> graphs_;
 };
 

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 
 #include "capture/replay/cuda/driver.hpp"
@@ -31,11 +30,7 @@ class RecordRing {
                                                                 std::uint32_t operations) {
     std::unique_ptr<RecordRing> ring(new RecordRing(driver));
     const std::size_t bytes = std::size_t{operations} * kSlots * sizeof(RecordSlot);
-    void* memory = nullptr;
-    BUBBLESIM_CUDA(driver, host_allocate, &memory, bytes, kHostAllocPortable | kHostAllocDeviceMap);
-    std::memset(memory, 0, bytes);
-    ring->host_ = static_cast<RecordSlot*>(memory);
-    BUBBLESIM_CUDA(driver, host_device_pointer, &ring->slots_, memory, 0);
+    BUBBLESIM_ASSIGN_OR_RETURN(ring->host_, make_shared_memory(driver, bytes, ring->slots_));
     const std::size_t states = std::size_t{operations} * sizeof(OperationState);
     BUBBLESIM_CUDA(driver, allocate, &ring->states_, states);
     BUBBLESIM_CUDA(driver, set_bytes, ring->states_, 0, states, nullptr);
@@ -46,7 +41,6 @@ class RecordRing {
   }
   ~RecordRing() {
     if (states_ != 0) (void)driver_.release(states_);
-    if (host_ != nullptr) (void)driver_.host_release(host_);
   }
   RecordRing(const RecordRing&) = delete;
   RecordRing& operator=(const RecordRing&) = delete;
@@ -78,11 +72,12 @@ class RecordRing {
  private:
   explicit RecordRing(const Driver& driver) : driver_(driver) {}
   [[nodiscard]] RecordSlot& slot(std::uint32_t op, std::uint64_t n) const {
-    return host_[std::uint64_t{op} * kSlots + ((n - 1) & (kSlots - 1))];
+    return static_cast<RecordSlot*>(host_.get())[std::uint64_t{op} * kSlots +
+                                                 ((n - 1) & (kSlots - 1))];
   }
 
   const Driver& driver_;
-  RecordSlot* host_ = nullptr;
+  OwnHostMemory host_;  ///< RecordSlots
   DevicePointer slots_ = 0;
   DevicePointer states_ = 0;
 };

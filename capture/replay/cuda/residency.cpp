@@ -30,7 +30,7 @@ void clamp(const DeviceFacts& facts, StandInShape& shape) {
     shape.block[i] = std::max(1U, facts.threads_per_block / others);
   }
   // The kernels number blocks in 32 bits.
-  while (std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] > 0xFFFFFFFFU)
+  while (shape.grid_blocks() > 0xFFFFFFFFU)
     *std::max_element(shape.grid.begin(), shape.grid.end()) /= 2;
   shape.shared_bytes = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(shape.shared_bytes, facts.shared_bytes_per_block));

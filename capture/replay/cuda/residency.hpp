@@ -34,6 +34,9 @@ struct StandInShape {
   std::uint32_t blocks = 0;          ///< of the stand-in, by blocks_per_sm()
   bool clamped = false;              ///< the traced shape is beyond this GPU's limits
 
+  [[nodiscard]] std::uint64_t grid_blocks() const {
+    return std::uint64_t{grid[0]} * grid[1] * grid[2];
+  }
   /// Threads of a block.
   [[nodiscard]] std::uint64_t threads() const {
     return std::uint64_t{block[0]} * block[1] * block[2];

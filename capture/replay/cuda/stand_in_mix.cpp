@@ -14,10 +14,6 @@ constexpr double kReachable = 0.836;
 constexpr std::uint32_t kUnits = 4;  ///< units of a loop
 constexpr double kSchedulers = 4;    ///< schedulers of an SM
 
-double grid_of(const StandInShape& shape) {
-  return double(shape.grid[0]) * shape.grid[1] * shape.grid[2];
-}
-
 /// Share of a scheduler's issue slots that a single warp uses while it runs only such units.
 constexpr double kSparseRate = 1.0 / kUnitCycles;
 constexpr double kDenseRate = double(kChain) / kUnitCycles;
@@ -41,8 +37,8 @@ Mix mix_of(const DeviceFacts& facts, const KernelForm& form, const StandInShape&
     mix.tensor = 2;
     mix.dense = 1;
   } else {
-    const double per_sm = std::min<double>(shape.blocks, std::ceil(grid_of(shape) /
-                                                                   std::max(1U, facts.sm_count)));
+    const double per_sm = std::min<double>(
+        shape.blocks, std::ceil(double(shape.grid_blocks()) / std::max(1U, facts.sm_count)));
     const double block_warps = std::ceil(double(shape.threads()) / 32);
     const double warps = std::max(1.0, per_sm * block_warps / kSchedulers);
     // Each unit is sparse, dense or wide: the sum nearest to the slots that one warp must issue.
@@ -63,7 +59,8 @@ Mix mix_of(const DeviceFacts& facts, const KernelForm& form, const StandInShape&
   }
   // In the time of a loop, each resident block moves its part of the traffic.
   const double loop_seconds = kUnits * kUnitCycles / (std::max(1U, facts.clock_khz) * 1e3);
-  const double resident = std::min(grid_of(shape), double(shape.blocks) * facts.sm_count);
+  const double resident =
+      std::min(double(shape.grid_blocks()), double(shape.blocks) * facts.sm_count);
   const double bytes = shares.dram * kReachable * double(facts.dram_bytes_per_second) *
                        loop_seconds / std::max(1.0, resident);
   const double rate = kRateUnit * bytes / (double(shape.threads()) * kBytesPerStep);
@@ -78,7 +75,7 @@ double wanted_traffic(const DeviceFacts& facts, const KernelForm& form, Duration
 
 double traffic_of(const StandInShape& shape, const Mix& mix, double loops) {
   return loops * mix.memory_rate / kRateUnit * kBytesPerStep * double(shape.threads()) *
-         grid_of(shape);
+         double(shape.grid_blocks());
 }
 
 }  // namespace bubblesim::capture::cuda

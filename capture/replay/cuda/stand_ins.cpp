@@ -55,10 +55,9 @@ const char* class_of(const program::Op& op, const KernelForm& form) {
 
 double first_guess(const DeviceFacts& facts, const StandIn& stand_in, Duration solo) {
   const auto& shape = stand_in.shape;
-  const double grid = double(shape.grid[0]) * shape.grid[1] * shape.grid[2];
   const double held = std::max(1.0, double(shape.blocks) * facts.sm_count);
   const double cycles = to_seconds(solo) * facts.clock_khz * 1e3;
-  return cycles / kLoopCycles / std::ceil(grid / held);
+  return cycles / kLoopCycles / std::ceil(double(shape.grid_blocks()) / held);
 }
 
 }  // namespace
@@ -100,7 +99,7 @@ class StandIns {
     const Driver& driver = needs.context.driver();
     if (needs.context.facts().dram_bytes_per_second == 0) needs.counters.add(kBandwidthUnknown);
     BUBBLESIM_CUDA(driver, set_current, needs.context.primary());
-    BUBBLESIM_CUDA(driver, stream_create, &all.stream_, kStreamNonBlocking, 0);
+    BUBBLESIM_ASSIGN_OR_RETURN(all.stream_, make_stream(driver));
     all.begun_ = all.said_ = all.saved_ = needs.clock.now();
     std::vector<StandIn> list;
     for (const program::Op& op : plan.program.ops) {
@@ -120,9 +119,6 @@ class StandIns {
 
  private:
   StandIns(const StandInNeeds& needs, const JobPlan& plan) : needs_(needs), plan_(plan) {}
-  ~StandIns() {
-    if (stream_ != nullptr) (void)needs_.context.driver().stream_destroy(stream_);
-  }
   [[nodiscard]] Result<StandIn> make(const program::Op& op) {
     if (!is_kernel(op.kind)) return StandIn{};
     KernelForm form = form_of(plan_, op, needs_.counters);
@@ -153,7 +149,7 @@ class StandIns {
                      static_cast<int>(facts.shared_bytes_per_block), stand_in.kernel,
                      needs_.context.device());
     int blocks = 0;
-    const std::uint32_t threads = shape.block[0] * shape.block[1] * shape.block[2];
+    const std::uint64_t threads = shape.threads();
     BUBBLESIM_CUDA(driver, occupancy, &blocks, stand_in.kernel, static_cast<int>(threads),
                    shape.shared_bytes);
     stand_in.blocks_per_sm = static_cast<std::uint32_t>(std::max(blocks, 0));
@@ -161,7 +157,7 @@ class StandIns {
       return fail(
           fmt::format("no SM of {} holds a block of {} threads and {} bytes of shared memory",
                       facts.name, threads, shape.shared_bytes));
-    const std::uint64_t grid = std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
+    const std::uint64_t grid = shape.grid_blocks();
     const std::uint64_t held = std::uint64_t{stand_in.blocks_per_sm} * facts.sm_count;
     stand_in.uncounted = static_cast<std::uint32_t>(grid - std::min(grid, held));
     if (shape.clamped) needs_.counters.add(kClamped);
@@ -261,10 +257,10 @@ class StandIns {
     const std::uint64_t n = ++runs_;
     BUBBLESIM_CUDA(driver, launch_kernel, stand_in.kernel, shape.grid[0], shape.grid[1],
                    shape.grid[2], shape.block[0], shape.block[1], shape.block[2],
-                   shape.shared_bytes, stream_, list, nullptr);
+                   shape.shared_bytes, stream_.get(), list, nullptr);
     const HostTime begun = needs_.clock.now();
     while (!needs_.ring.ended(op, n)) {
-      const Status status = driver.stream_query(stream_);
+      const Status status = driver.stream_query(stream_.get());
       if (status != Status::kNotReady)
         BUBBLESIM_RETURN_IF_ERROR(checked(driver, status, "stream_query"));
       const HostTime now = needs_.clock.now();
@@ -305,7 +301,7 @@ class StandIns {
     if (warm_) return {};
     BUBBLESIM_ASSIGN_OR_RETURN(
         const ClockOffset offset,
-        measure_offset(needs_.context, needs_.clock, stream_, needs_.options.hang_limit,
+        measure_offset(needs_.context, needs_.clock, stream_.get(), needs_.options.hang_limit,
                        kTickPings));
     tick_ns_ = static_cast<double>(std::max<std::int64_t>(offset.tick_ns, 1));
     return {};
@@ -369,7 +365,7 @@ class StandIns {
 
   const StandInNeeds& needs_;
   const JobPlan& plan_;
-  StreamHandle stream_ = nullptr;
+  OwnStream stream_;
   std::uint64_t runs_ = 0;  ///< executions of the operation for measuring
   bool warm_ = false;
   double tick_ns_ = 1;  ///< of the device's clock
