@@ -181,8 +181,8 @@ class FillRun {
     host.origin = clock_->now();
     host.one_gpu = setup_.one_gpu;
     const bool asks = run.gpu.plan.asks_training || setup_.ask_training;
-    host.clients.push_back({setup_.clients[kTraining], asks ? GateMode::kAsk : GateMode::kTell, 0});
-    host.clients.push_back({setup_.clients[kFiller], GateMode::kAsk, setup_.window});
+    host.clients.push_back({{}, asks ? GateMode::kAsk : GateMode::kTell, 0});
+    host.clients.push_back({{}, GateMode::kAsk, setup_.window});
     BUBBLESIM_ASSIGN_OR_RETURN(run.host, PolicyHost::make(*clock_, std::move(host)));
     return {};
   }

@@ -46,7 +46,6 @@ struct FillSetup {
   std::string train;          ///< a line for /bin/sh
   std::vector<FillGpu> gpus;  ///< all share in one way; training sees all these GPUs
   const policy::PolicySpec* spec = nullptr;
-  std::vector<policy::ClientInfo> clients;  ///< training, a filler
   Variables environment;             ///< inherited
   std::string library;               ///< libbubblesim_gate.so
   std::string folder = "/tmp";       ///< where folders for the run can be made

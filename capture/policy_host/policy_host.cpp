@@ -254,7 +254,7 @@ class GateDriver {
         session_(*setup.spec, *setup.policy, outlet_,
                  setup.sharing == policy::SharingMode::kTimeSliced) {
     for (const HostedClient& client : setup.clients) {
-      session_.add_client({.memory = client.info.memory, .resident = client.info.memory});
+      session_.add_client({.memory = client.memory, .resident = client.memory});
       if (setup.spec->needs.completions) seen_.emplace_back(kMostSeen);
     }
   }
@@ -578,15 +578,14 @@ Result<std::unique_ptr<PolicyHost>> PolicyHost::make(HostClock& clock, PolicyHos
   BUBBLESIM_CHECK(setup.spec != nullptr && setup.policy != nullptr, "a host without a policy");
   const auto clients = static_cast<std::uint32_t>(setup.clients.size());
   if (!policy::hears_launches(*setup.spec)) {
-    for (HostedClient& client : setup.clients) {
-      const bool told_to_ask = client.info.id == ClientId{0} && client.mode == GateMode::kAsk;
-      if (!told_to_ask) client.mode = GateMode::kPass;
+    for (std::uint32_t i = 0; i < clients; ++i) {
+      GateMode& mode = setup.clients[i].mode;
+      if (i > 0 || mode != GateMode::kAsk) mode = GateMode::kPass;
     }
   }
   BUBBLESIM_ASSIGN_OR_RETURN(auto board, GateBoard::make(clock, clients));
   if (setup.one_gpu) board->watch_all_gpus();
   for (std::uint32_t i = 0; i < clients; ++i) {
-    BUBBLESIM_CHECK(setup.clients[i].info.id.value == i, "clients of a host in order of their ids");
     board->set_mode(ClientId{i}, setup.clients[i].mode);
     board->set_window(ClientId{i}, setup.clients[i].window);
   }

@@ -26,7 +26,7 @@
 namespace bubblesim::capture {
 
 struct HostedClient {
-  policy::ClientInfo info;
+  Bytes memory;
   GateMode mode = GateMode::kAsk;  ///< kPass where policy::hears_launches says no; not for training
                                    ///< that is to ask
   std::uint32_t window = 0;  ///< GateClient::window(); 0: no limit

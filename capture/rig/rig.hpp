@@ -40,11 +40,7 @@ struct RigSetup {
   policy::Sharing sharing;
   std::vector<JobPlan> jobs;             ///< by client
   std::vector<policy::ClientSharing> shares;  ///< of all clients
-  const policy::PolicySpec* spec = nullptr;  ///< null: no gate
-  policy::Policy* policy = nullptr;      ///< start(), share() and admit() have been called
-  std::vector<policy::ClientInfo> clients;   ///< of the policy; refused ones have no job
-  std::uint32_t window = 0;              ///< of fillers; 0: no limit
-  GateMode training_gate = GateMode::kTell;  ///< of client 0
+  std::optional<PolicyHostSetup> host;   ///< nothing: no gate; refused clients have no job
   Duration limit{};                      ///< fillers and training are stopped then; 0: never
   Duration patience = std::chrono::seconds(60);  ///< machine's time without progress: hung
 };

@@ -97,17 +97,8 @@ class RigRun {
     return {};
   }
   Result<void> make_gate() {
-    if (setup_.spec == nullptr) return {};
-    PolicyHostSetup host;
-    host.spec = setup_.spec;
-    host.policy = setup_.policy;
-    host.sharing = setup_.sharing.mode;
-    for (const policy::ClientInfo& client : setup_.clients) {
-      const bool first = client.id == ClientId{0};
-      host.clients.push_back(
-          {client, first ? setup_.training_gate : GateMode::kAsk, first ? 0 : setup_.window});
-    }
-    BUBBLESIM_ASSIGN_OR_RETURN(host_, PolicyHost::make(clock_, std::move(host)));
+    if (!setup_.host) return {};
+    BUBBLESIM_ASSIGN_OR_RETURN(host_, PolicyHost::make(clock_, *setup_.host));
     return {};
   }
   Result<void> write_plans() {

@@ -355,6 +355,7 @@ struct AskedPolicy {
   policy::ParameterSet parameters;
   policy::GpuInfo constants;  ///< of --device
   capture::Substitute substitute;
+  std::vector<policy::ClientInfo> clients;  ///< training, a filler
 };
 
 Result<void> check_gpus(const FillArguments& arguments) {
@@ -382,7 +383,7 @@ Result<void> add_gpu(const AskedPolicy& asked, const std::string& name, const st
       capture::facts_of_gpu(asked.constants, gpu.device, setup.environment);
   BUBBLESIM_ASSIGN_OR_RETURN(
       gpu.plan, capture::plan_live(asked.spec, asked.parameters, *gpu.policy, facts.gpu,
-                                   setup.clients, asked.substitute));
+                                   asked.clients, asked.substitute));
   capture::limit_fillers(gpu.plan, facts.free,
                          setup.environment.contains(capture::kMpsMemoryLimit));
   gpu.plan.notes.push_back(facts.text);
@@ -403,14 +404,15 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
   capture::FillSetup& setup = prepared.setup;
   BUBBLESIM_ASSIGN_OR_RETURN(setup.library, gate_library(arguments.library));
   setup.environment = inherited_environment();
-  setup.clients = clients_of(arguments);
-  setup.clients[0].ranks = std::max(capture::ranks_of_job(setup.environment),
-                                    static_cast<std::uint32_t>(arguments.gpus.size()));
+  std::vector<policy::ClientInfo> clients = clients_of(arguments);
+  clients[0].ranks = std::max(capture::ranks_of_job(setup.environment),
+                              static_cast<std::uint32_t>(arguments.gpus.size()));
   setup.spec = spec;
   setup.grace = *grace;
   const AskedPolicy asked{*spec, parameters, schedule::gpu_info(gpu, schedule::DrivenBy::kGate),
                           arguments.substitute.empty() ? capture::Substitute::kRefuse
-                                                       : capture::Substitute::kTimeSliced};
+                                                       : capture::Substitute::kTimeSliced,
+                          std::move(clients)};
   const std::size_t places = std::max(arguments.gpus.size(), std::size_t{1});
   for (std::size_t i = 0; i < places; ++i) {
     const std::string name = arguments.gpus.empty() ? "" : arguments.gpus[i];

@@ -49,11 +49,6 @@ class ArmRun {
   Result<observe::PolicyResult> run() {
     BUBBLESIM_RETURN_IF_ERROR(ask_policy());
     BUBBLESIM_RETURN_IF_ERROR(add_jobs());
-    setup_.clients = infos_;
-    setup_.window = options_.window;
-    if (options_.ask_training || place_.fake != nullptr) {
-      setup_.training_gate = capture::GateMode::kAsk;
-    }
     setup_.limit = limit();
     setup_.sharing = plan_.decided.sharing;
     BUBBLESIM_ASSIGN_OR_RETURN(const capture::RigResult result, capture::run_rig(place_, setup_));
@@ -83,9 +78,22 @@ class ArmRun {
         setup_.substrate,
         substrate_of(*arm_.policy, plan_.decided, infos_, lone_.device, place_));
     if (options_.substrate) setup_.substrate = *options_.substrate;
-    setup_.spec = arm_.policy;
-    setup_.policy = policy_.get();
+    setup_.host = host_setup();
     return {};
+  }
+
+  [[nodiscard]] capture::PolicyHostSetup host_setup() const {
+    capture::PolicyHostSetup host;
+    host.spec = arm_.policy;
+    host.policy = policy_.get();
+    host.sharing = plan_.decided.sharing.mode;
+    for (const policy::ClientInfo& client : infos_) {
+      host.clients.push_back({client.memory, capture::GateMode::kAsk, options_.window});
+    }
+    const bool asks = options_.ask_training || place_.fake != nullptr;
+    host.clients.front().mode = asks ? capture::GateMode::kAsk : capture::GateMode::kTell;
+    host.clients.front().window = 0;
+    return host;
   }
 
   Result<void> add_jobs() {

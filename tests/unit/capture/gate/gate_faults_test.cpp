@@ -188,7 +188,6 @@ TEST(GateWallClock, ThreadsAskAllAtOnce) {
   };
   PolicyHostSetup setup{&spec, &policy, {}, clock->now()};
   setup.clients.resize(2);
-  setup.clients[1].info.id = ClientId{1};
   auto host = *PolicyHost::make(*clock, std::move(setup));
   std::thread decides([&] { host->run(); });
   std::atomic<std::uint64_t> held{0};

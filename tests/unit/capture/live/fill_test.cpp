@@ -29,9 +29,6 @@ struct Filled {
     setup.train = train;
     setup.gpus = {{.device = {}, .fill = fill, .policy = &policy, .plan = {}}};
     setup.spec = &spec;
-    setup.clients.resize(2);
-    setup.clients[1].id = ClientId{1};
-    setup.clients[1].role = policy::Role::kOffline;
     setup.gpus[0].plan.shares.resize(2);
     setup.environment = driver_environment(scratch.path("driver"));
     setup.library = GATE_LIBRARY;

@@ -102,13 +102,7 @@ class ScriptedHost {
     setup.policy = &policy;
     setup.origin = clock_->now();
     setup.one_gpu = one_gpu;
-    for (std::uint32_t id : {0U, 1U}) {
-      policy::ClientInfo info;
-      info.id = ClientId{id};
-      info.role = id == 0 ? policy::Role::kTraining : policy::Role::kOffline;
-      setup.clients.push_back(
-          {info, id == 0 ? GateMode::kTell : GateMode::kAsk, id == 0 ? 0 : window});
-    }
+    setup.clients = {{{}, GateMode::kTell}, {{}, GateMode::kAsk, window}};
     host = must(PolicyHost::make(*clock_, std::move(setup)));
     crew_ = std::make_unique<Crew>(*clock_);
     crew_->start(Turn::kPolicy, [this] { host->run(); });

@@ -85,12 +85,7 @@ class HostRig {
     spec.needs = needs;
     PolicyHostSetup setup{&spec, &policy, {}, {}, policy::SharingMode::kTimeSliced};
     for (std::uint32_t i = 0; i < clients; ++i) {
-      HostedClient client;
-      client.info.id = ClientId{i};
-      client.info.memory = Bytes{100};
-      client.mode = i == 0 ? first : GateMode::kAsk;
-      client.window = i == 0 ? 0 : window;
-      setup.clients.push_back(client);
+      setup.clients.push_back({Bytes{100}, i == 0 ? first : GateMode::kAsk, i == 0 ? 0 : window});
     }
     auto made = PolicyHost::make(*clock, std::move(setup));
     BUBBLESIM_CHECK(made.has_value(), "no policy host");

@@ -12,8 +12,10 @@
 #include "capture/policy_host/policy_host.hpp"
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"
+#include "sim/policy/session/start.hpp"
 #include "sim/policy/testing/fake_driver.hpp"
 #include "tests/bytes.hpp"
+#include "tests/fault.hpp"
 
 namespace bubblesim::testing {
 
@@ -81,8 +83,14 @@ class GatedRun {
       parameters.push_back({text.substr(0, equals), std::string(text.substr(equals + 1))});
     }
     policy_ = spec.make(*check_parameters(spec, parameters, "", ""));
-    capture::PolicyHostSetup setup{&spec, policy_.get(), hosted(), HostTime{}};
-    setup.sharing = start_policy(setup.clients).mode;
+    const std::vector<ClientInfo> infos = client_infos();
+    capture::PolicyHostSetup setup{&spec, policy_.get(), {}, HostTime{}};
+    for (const ClientInfo& info : infos) {
+      const bool tells = info.id == ClientId{0};
+      setup.clients.push_back(
+          {info.memory, tells ? capture::GateMode::kTell : capture::GateMode::kAsk});
+    }
+    setup.sharing = must(start_policy(spec, *policy_, scenario.gpu, infos)).sharing.mode;
     host_ = *capture::PolicyHost::make(*clock_, std::move(setup));
   }
 
@@ -104,30 +112,16 @@ class GatedRun {
   }
 
  private:
-  std::vector<capture::HostedClient> hosted() const {
-    std::vector<capture::HostedClient> clients(1 + scenario_.fillers.size());
-    clients[0].info = {ClientId{0}, scenario_.training_role, "training", scenario_.training_memory,
-                       scenario_.training_memory != Bytes{}};
-    clients[0].info.ranks = scenario_.training_ranks;
-    clients[0].mode = capture::GateMode::kTell;
-    for (std::uint32_t id = 1; id < clients.size(); ++id) {
-      const Filler& filler = scenario_.fillers[id - 1];
-      clients[id].info = {ClientId{id}, filler.role, "filler", filler.memory, filler.memory_known};
+  std::vector<ClientInfo> client_infos() const {
+    std::vector<ClientInfo> infos{{ClientId{0}, scenario_.training_role, "training",
+                                   scenario_.training_memory,
+                                   scenario_.training_memory != Bytes{}}};
+    infos[0].ranks = scenario_.training_ranks;
+    for (const Filler& filler : scenario_.fillers) {
+      const ClientId id{static_cast<std::uint32_t>(infos.size())};
+      infos.push_back({id, filler.role, "filler", filler.memory, filler.memory_known});
     }
-    return clients;
-  }
-
-  Sharing start_policy(const std::vector<capture::HostedClient>& clients) {
-    std::vector<ClientInfo> infos;
-    for (const auto& client : clients) infos.push_back(client.info);
-    const Sharing sharing = policy_->start(scenario_.gpu, infos);
-    for (const ClientInfo& info : infos) policy_->share(info);
-    Bytes used = scenario_.training_memory;
-    for (std::size_t id = 1; id < infos.size(); ++id) {
-      EXPECT_TRUE(policy_->admit(infos[id], used, scenario_.gpu).admitted);
-      used = used + infos[id].memory;
-    }
-    return sharing;
+    return infos;
   }
 
   void start_threads(capture::Crew& crew) {

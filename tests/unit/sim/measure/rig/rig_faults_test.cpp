@@ -94,18 +94,14 @@ class RigFaults : public ::testing::Test {
     place_.environment = {{"PATH", "/usr/bin:/bin"}};
     spec_.name = "script";
     setup_.substrate = Substrate::kTimeSliced;
-    setup_.spec = &spec_;
-    setup_.policy = &policy_;
+    setup_.host.emplace();
+    setup_.host->spec = &spec_;
+    setup_.host->policy = &policy_;
     setup_.shares.resize(2);
     setup_.limit = seconds(1);
-    setup_.training_gate = GateMode::kAsk;
     for (const std::uint32_t client : {0u, 1u}) {
       setup_.jobs.push_back(millisecond_job(client));
-      policy::ClientInfo info;
-      info.id = ClientId{client};
-      info.role = setup_.jobs.back().role;
-      info.name = setup_.jobs.back().name;
-      setup_.clients.push_back(info);
+      setup_.host->clients.emplace_back();
     }
   }
   ~RigFaults() override { fs::remove_all(place_.folder); }
