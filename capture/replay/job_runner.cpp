@@ -16,8 +16,8 @@ constexpr std::size_t kMostTurns = 9;
 
 JobRunner::JobRunner(const JobPlan& plan, const JobSetup& setup)
     : plan_(plan), setup_(setup), signals_(*setup.clock),
-      log_(plan, setup.gate, setup.on_iteration),
-      watch_(plan, setup.gate, signals_, setup_.on_progress) {
+      log_(plan, setup.gate, setup.on_iteration, record_),
+      watch_(plan, setup.gate, signals_, setup_.on_progress, record_) {
   if (plan.serve) queue_.emplace(*plan.serve);
 }
 
@@ -65,27 +65,24 @@ ReplayEnd JobRunner::run(HostTime origin) {
     }
     crew.wait();
   }
-  ReplayEnd end;
-  end.record.ended = since_origin();
-  if (auto closed = setup_.device->close(); !closed) end.fault = std::move(closed).error();
-  end.record.name = plan_.name;
-  end.record.rank = plan_.program.rank;
-  end.record.requests = std::move(requests_);
-  if (queue_) end.record.unfinished = queue_->unfinished(end.record.ended);
-  end.record.operations = watch_.take_operations(*path_);
-  log_.move_into(end.record);
-  write_costs(end.record);
-  return end;
+  record_.ended = since_origin();
+  const auto closed = setup_.device->close();
+  record_.name = plan_.name;
+  record_.rank = plan_.program.rank;
+  if (queue_) record_.unfinished = queue_->unfinished(record_.ended);
+  watch_.add_calls(*path_);
+  write_costs();
+  return {std::move(record_), closed ? std::nullopt : std::optional(closed.error())};
 }
 
-void JobRunner::write_costs(JobRecord& record) const {
+void JobRunner::write_costs() {
   for (const auto& thread : threads_) {
-    record.launches += thread->costs().launches;
-    record.gate_time += thread->costs().gate;
-    record.held_time += thread->costs().held;
+    record_.launches += thread->costs().launches;
+    record_.gate_time += thread->costs().gate;
+    record_.held_time += thread->costs().held;
   }
-  if (setup_.gate != nullptr) record.gate = setup_.gate->counts();
-  record.counters = setup_.device->counters();
+  if (setup_.gate != nullptr) record_.gate = setup_.gate->counts();
+  record_.counters = setup_.device->counters();
 }
 
 void JobRunner::run_thread(std::size_t index) {
@@ -133,7 +130,7 @@ bool JobRunner::serve_batch(ReplayThread& thread) {
   if (signals_.stopping()) return false;
   const HostTime end = signals_.now();
   for (const Duration arrival : queue_->batch()) {
-    requests_.push_back({arrival, pass_begin_ - origin_, end - origin_});
+    record_.requests.push_back({arrival, pass_begin_ - origin_, end - origin_});
   }
   queue_->served();
   log_.pass(pass_begin_, end, requests);

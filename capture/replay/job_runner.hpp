@@ -39,10 +39,11 @@ namespace bubblesim::capture {
 
 class DeviceWatch final : public DeviceListener {
  public:
-  /// All outlive it; `gate` may be null, `progress` empty.
+  /// All outlive it; `gate` may be null, `progress` empty. Operations go into `record`.
   DeviceWatch(const JobPlan& plan, GateClient* gate, HostSignals& signals,
-              const std::function<void()>& progress)
-      : plan_(plan), gate_(gate), signals_(signals), progress_(progress), bubbles_(plan.bubbles) {}
+              const std::function<void()>& progress, JobRecord& record)
+      : plan_(plan), gate_(gate), signals_(signals), progress_(progress), record_(record),
+        bubbles_(plan.bubbles) {}
 
   /// Whether the plan asks for anything that needs to hear of operations.
   [[nodiscard]] static bool is_needed(const JobPlan& plan, const GateClient* gate) {
@@ -61,7 +62,7 @@ class DeviceWatch final : public DeviceListener {
     const program::WorkKind kind = plan_.program.ops[op.op].kind;
     if (plan_.record_operations) {
       // A kernel may end before its launch call has returned: the call is added at the end.
-      operations_.push_back(
+      record_.operations.push_back(
           {op.op, op.pass, {}, start - origin_, end - origin_, {}, signals_.now() - origin_});
       launches_.push_back(op.launch);
     }
@@ -74,13 +75,12 @@ class DeviceWatch final : public DeviceListener {
   }
 
   /// After Device::close(). `path` has the launch calls.
-  [[nodiscard]] std::vector<OperationRecord> take_operations(const LaunchPath& path) {
-    for (std::size_t i = 0; i < operations_.size(); ++i) {
+  void add_calls(const LaunchPath& path) {
+    for (std::size_t i = 0; i < launches_.size(); ++i) {
       const LaunchPath::Call call = path.call(launches_[i]);
-      operations_[i].called = call.start - origin_;
-      operations_[i].returned = call.end - origin_;
+      record_.operations[i].called = call.start - origin_;
+      record_.operations[i].returned = call.end - origin_;
     }
-    return std::move(operations_);
   }
 
  private:
@@ -88,10 +88,10 @@ class DeviceWatch final : public DeviceListener {
   GateClient* gate_;
   HostSignals& signals_;
   const std::function<void()>& progress_;
+  JobRecord& record_;
   HostTime origin_{};
   policy::BubbleWatch bubbles_;
-  std::vector<OperationRecord> operations_;
-  std::vector<std::uint64_t> launches_;  ///< launch numbers of operations_
+  std::vector<std::uint64_t> launches_;  ///< launch numbers of the operations
 };
 
 // Queues a service's requests and says when the next batch starts (program::Batching), asked when
@@ -189,11 +189,12 @@ class JobRunner {
   [[nodiscard]] bool serve_batch(ReplayThread& thread);
   [[nodiscard]] Turn turn_of(std::size_t thread) const;
   [[nodiscard]] Duration since_origin() const { return signals_.now() - origin_; }
-  void write_costs(JobRecord& record) const;
+  void write_costs();
 
   const JobPlan& plan_;
   JobSetup setup_;
   HostSignals signals_;
+  JobRecord record_;
   IterationLog log_;
   DeviceWatch watch_;
   std::unique_ptr<LaunchPath> path_;
@@ -210,7 +211,6 @@ class JobRunner {
   double pass_factor_ = 1;
   std::atomic<std::uint64_t> passes_begun_{0};
   std::atomic<std::uint64_t> followers_done_{0};      ///< over all passes
-  std::vector<RequestRecord> requests_;
 };
 
 }  // namespace bubblesim::capture

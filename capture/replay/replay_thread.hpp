@@ -28,9 +28,10 @@ namespace bubblesim::capture {
 /// Used by one thread: the marked one of a job that trains, the leading one of a service.
 class IterationLog {
  public:
-  /// `gate` may be null, `told` empty. Calls `told` at each end, also of a service's pass.
-  IterationLog(const JobPlan& plan, GateClient* gate, std::function<void()> told)
-      : plan_(plan), gate_(gate), told_(std::move(told)) {}
+  /// `gate` may be null, `told` empty. Calls `told` at each end, also of a service's pass. The ends
+  /// go into `record`.
+  IterationLog(const JobPlan& plan, GateClient* gate, std::function<void()> told, JobRecord& record)
+      : plan_(plan), gate_(gate), told_(std::move(told)), record_(record) {}
 
   void begin(HostTime origin) { origin_ = last_ = origin; }
 
@@ -39,24 +40,17 @@ class IterationLog {
   [[nodiscard]] bool mark(const program::Step& step, HostTime now) {
     const bool ends_pass = step.kind == program::StepKind::kEnd;
     if (!plan_.loop || (!ends_pass && step.target == 0)) return false;
-    iterations_.push_back(now - origin_);
-    if (ends_pass) passes_.push_back(now - origin_);
+    record_.iterations.push_back(now - origin_);
+    if (ends_pass) record_.passes.push_back(now - origin_);
     tell(now - std::exchange(last_, now));
-    return plan_.loop->iterations > 0 && iterations_.size() >= plan_.loop->iterations;
+    return plan_.loop->iterations > 0 && record_.iterations.size() >= plan_.loop->iterations;
   }
 
   /// A service's pass for `requests` requests has ended.
   void pass(HostTime start, HostTime end, std::uint64_t requests) {
-    passes_.push_back(end - origin_);
-    pass_requests_.push_back(requests);
+    record_.passes.push_back(end - origin_);
+    record_.pass_requests.push_back(requests);
     tell(end - start);
-  }
-
-  /// Moves the noted ends into the record.
-  void move_into(JobRecord& record) {
-    record.iterations = std::move(iterations_);
-    record.passes = std::move(passes_);
-    record.pass_requests = std::move(pass_requests_);
   }
 
  private:
@@ -68,11 +62,9 @@ class IterationLog {
   const JobPlan& plan_;
   GateClient* gate_;
   std::function<void()> told_;
+  JobRecord& record_;
   HostTime origin_{};
   HostTime last_{};
-  std::vector<Duration> iterations_;
-  std::vector<Duration> passes_;
-  std::vector<std::uint64_t> pass_requests_;
 };
 
 class ReplayThread;
