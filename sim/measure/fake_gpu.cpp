@@ -88,7 +88,8 @@ class FakeJob final : public workload::RunObserver, public engine::EventHandler 
           const capture::JobPlan& plan, capture::FakeJobPart& part, capture::HostClock& clock,
           const FakeTime& time, Duration notice)
       : engine_(gpu.engine), gpu_(gpu.gpu), program_(program_of(plan, machine.spec())), part_(part),
-        clock_(clock), time_(time), notice_(notice), launched_(plan.program.stream_count),
+        clock_(clock), time_(time), notice_(notice), client_(plan.client),
+        launched_(plan.program.stream_count),
         entity_(engine_.add_entity(*this, engine::Phase::kHost)) {
     workload::RunSetup run;
     run.client = setup;
@@ -128,6 +129,8 @@ class FakeJob final : public workload::RunObserver, public engine::EventHandler 
     frozen_ = true;
     gpu_.preempt(run_->client(), program::Preemption::kAfterKernel);
   }
+
+  [[nodiscard]] ClientId client() const { return client_; }
 
   /// The next launch has come.
   void on_event(SimTime now) override {
@@ -190,6 +193,7 @@ class FakeJob final : public workload::RunObserver, public engine::EventHandler 
   capture::HostClock& clock_;
   const FakeTime& time_;
   Duration notice_;
+  ClientId client_;
   std::vector<std::deque<Launched>> launched_;  ///< by stream, in its order
   std::deque<capture::FakeLaunch> arriving_;    ///< by time
   engine::EntityId entity_;
@@ -209,16 +213,8 @@ struct Run {
   workload::MachineGpu& gpu;
   FakeTime time;
   std::vector<std::unique_ptr<FakeJob>> jobs;
-  std::vector<ClientId> clients;  ///< of `jobs`
   HostTime begin{};
 };
-
-std::vector<const JobPlan*> by_client(const capture::RigSetup& setup) {
-  std::vector<const JobPlan*> jobs;
-  for (const JobPlan& job : setup.jobs) jobs.push_back(&job);
-  std::ranges::stable_sort(jobs, {}, [](const JobPlan* job) { return job->client; });
-  return jobs;
-}
 
 class ModelledGpu final : public capture::FakeGpu {
  public:
@@ -231,12 +227,10 @@ class ModelledGpu final : public capture::FakeGpu {
     job_stalled_ = stood_still_ = false;
     run_ = std::make_unique<Run>(clock, spec_, schedule::gpu_sharing(setup.sharing, spec_));
     run_->begin = clock.now();
-    const auto jobs = by_client(setup);
-    BUBBLESIM_RETURN_IF_ERROR(open_memory(jobs, setup.sharing));
+    BUBBLESIM_RETURN_IF_ERROR(open_memory(setup.jobs, setup.sharing));
     const Duration notice = spec_.completion_notice + faults_.late_notices;
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const JobPlan& plan = *jobs[i];
-      run_->clients.push_back(plan.client);
+    for (std::size_t i = 0; i < setup.jobs.size(); ++i) {
+      const JobPlan& plan = setup.jobs[i];
       run_->jobs.push_back(std::make_unique<FakeJob>(
           run_->machine, run_->gpu,
           schedule::gpu_client(plan.name, setup.shares[plan.client.index()], setup.sharing, spec_),
@@ -257,17 +251,16 @@ class ModelledGpu final : public capture::FakeGpu {
   }
 
  private:
-  Result<void> open_memory(const std::vector<const JobPlan*>& jobs,
-                           const policy::Sharing& sharing) {
+  Result<void> open_memory(const std::vector<JobPlan>& jobs, const policy::Sharing& sharing) {
     if (jobs.size() > capture::kMostGateClients) {
       return fail("found " + std::to_string(jobs.size()) +
                   " jobs on a fake GPU, expected at most " +
                   std::to_string(capture::kMostGateClients));
     }
     std::vector<capture::FakeJobSize> sizes;
-    for (const JobPlan* job : jobs) {
-      sizes.push_back({job->client, static_cast<std::uint32_t>(job->program.ops.size()),
-                       job->program.stream_count});
+    for (const JobPlan& job : jobs) {
+      sizes.push_back({job.client, static_cast<std::uint32_t>(job.program.ops.size()),
+                       job.program.stream_count});
     }
     BUBBLESIM_ASSIGN_OR_RETURN(run_->memory, capture::FakeSegment::create(run_->clock, sizes));
     if (!sharing.unified_memory) run_->memory->header().memory = spec_.memory.value;
@@ -287,8 +280,8 @@ class ModelledGpu final : public capture::FakeGpu {
     if (!faults_.job_stall || job_stalled_ || now < run_->begin + faults_.job_stall->at) return;
     job_stalled_ = true;
     run_engine(run_->begin + faults_.job_stall->at);
-    for (std::size_t i = 0; i < run_->jobs.size(); ++i) {
-      if (run_->clients[i] == faults_.job_stall->client) run_->jobs[i]->freeze();
+    for (const auto& job : run_->jobs) {
+      if (job->client() == faults_.job_stall->client) job->freeze();
     }
   }
   /// Nothing is looked at in between: launches of that time are taken after it.

@@ -10,7 +10,7 @@ namespace bubblesim::capture {
 namespace {
 
 // "bubblesim fake" as bytes, and a version: a segment with other bytes is refused.
-constexpr std::uint64_t kMagic = 0x62736d2d66616b32;
+constexpr std::uint64_t kMagic = 0x62736d2d66616b33;
 constexpr std::size_t kLine = 64;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }

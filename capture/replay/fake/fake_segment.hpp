@@ -108,7 +108,6 @@ struct FakeHeader {
   std::uint32_t job_count = 0;
   std::array<std::size_t, kMostGateClients> job_at{};  ///< offset in bytes from here
   Bell to_device;
-  std::int64_t notice = 0;                 ///< from an end to the host's knowledge of it
   std::uint64_t memory = 0;                ///< bytes; 0: without limit
   std::atomic<std::uint64_t> memory_used{0};
 };
