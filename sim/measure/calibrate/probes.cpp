@@ -132,6 +132,23 @@ std::vector<Finding> copy_findings(const Records& records, const hardware::GpuSp
 
 namespace {
 
+/// Two clients of MPS, each with this kernel after a pause, again and again; the second comes
+/// `later`.
+RigSetup two_clients(const std::string& name, const ProbeKernel& kernel,
+                     const std::array<Duration, 2>& pauses, Duration later, Duration limit) {
+  std::vector<capture::JobPlan> plans;
+  for (std::uint32_t client = 0; client < 2; ++client) {
+    ProbePlan plan(name + " " + std::to_string(client), client);
+    plan.pause(pauses[client]);
+    plan.launch(kernel);
+    plan.wait();
+    plans.push_back(plan.take(0, client * later));
+  }
+  RigSetup run = probe_run(policy::SharingMode::kMps, std::move(plans));
+  run.limit = limit;
+  return run;
+}
+
 constexpr Duration kOrderLength = std::chrono::milliseconds(240);
 constexpr std::uint64_t kOrderWaves = 40;
 constexpr Duration kOrderKernel = std::chrono::milliseconds(1);
@@ -146,17 +163,7 @@ constexpr double kOrderGrain = 0.5;
 RigSetup order_run(const hardware::GpuSpec& spec) {
   const capture::KernelForm form =
       lone_block_form(kOrderWaves * spec.sm_count, program::KernelClass::kCompute, spec);
-  std::vector<capture::JobPlan> plans;
-  for (std::uint32_t client = 0; client < 2; ++client) {
-    ProbePlan plan("order " + std::to_string(client), client);
-    plan.pause(kOrderPauses[client]);
-    plan.launch({form, kOrderKernel});
-    plan.wait();
-    plans.push_back(plan.take(0));
-  }
-  RigSetup run = probe_run(policy::SharingMode::kMps, std::move(plans));
-  run.limit = kOrderLength;
-  return run;
+  return two_clients("order", {form, kOrderKernel}, kOrderPauses, {}, kOrderLength);
 }
 
 std::vector<Finding> order_findings(const Records& records) {
@@ -208,17 +215,7 @@ std::vector<Launch> launches_of(const Records& records) {
 RigSetup client_run(const hardware::GpuSpec& spec) {
   const capture::KernelForm form =
       probe_form(std::max(1U, spec.sm_count / 4), program::KernelClass::kCompute, spec);
-  std::vector<capture::JobPlan> plans;
-  for (std::uint32_t client = 0; client < 2; ++client) {
-    ProbePlan plan("clients " + std::to_string(client), client);
-    plan.pause(kClientPauses[client]);
-    plan.launch({form, kSmall});
-    plan.wait();
-    plans.push_back(plan.take(0, client * kAlone));
-  }
-  RigSetup run = probe_run(policy::SharingMode::kMps, std::move(plans));
-  run.limit = kClientLength;
-  return run;
+  return two_clients("clients", {form, kSmall}, kClientPauses, kAlone, kClientLength);
 }
 
 // Each client's device times are on the host's clock by an offset of its own measuring: only
