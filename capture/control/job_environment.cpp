@@ -90,10 +90,6 @@ WantedLibrary recorder_library() {
   return {kRecorderLibrary, "the recorder", "capture/record/process"};
 }
 
-Result<std::string> find_library(const std::string& program_folder, const std::string& wanted) {
-  return find_library(program_folder, wanted, recorder_library());
-}
-
 Result<JobEnvironment> job_environment(const Variables& inherited, const JobSettings& settings) {
   JobEnvironment made;
   made.variables = inherited;

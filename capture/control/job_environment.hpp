@@ -24,10 +24,7 @@ struct WantedLibrary {
 /// must be a shared object. The result is an absolute path.
 [[nodiscard]] Result<std::string> find_library(const std::string& program_folder,
                                                const std::string& wanted,
-                                               const WantedLibrary& library);
-/// As above, for recorder_library().
-[[nodiscard]] Result<std::string> find_library(const std::string& program_folder,
-                                               const std::string& wanted);
+                                               const WantedLibrary& library = recorder_library());
 
 struct JobSettings {
   std::string library;                  ///< absolute
