@@ -53,31 +53,23 @@ std::span<const PayloadData> span_of(const PayloadData* payloads, std::size_t co
   return {payloads, std::min<std::size_t>(count, kMostPayloads)};
 }
 
-// --- the default domain ---------------------------------------------------------------------
-void mark_ex(const EventAttributes* given) noexcept { mark_now(nullptr, given); }
-void mark_a(const char* name) noexcept { mark_now(nullptr, name); }
-void mark_w(const wchar_t* name) noexcept { mark_now(nullptr, name); }
-RangeId range_start_ex(const EventAttributes* given) noexcept { return start(nullptr, given); }
-RangeId range_start_a(const char* name) noexcept { return start(nullptr, name); }
-RangeId range_start_w(const wchar_t* name) noexcept { return start(nullptr, name); }
-void range_end(RangeId id) noexcept { end_range(id); }
-int range_push_ex(const EventAttributes* given) noexcept { return push(nullptr, given); }
-int range_push_a(const char* name) noexcept { return push(nullptr, name); }
-int range_push_w(const wchar_t* name) noexcept { return push(nullptr, name); }
-int range_pop() noexcept { return pop_range(nullptr); }
+using Attributes = const EventAttributes*;
 
-// --- domains --------------------------------------------------------------------------------
-void domain_mark_ex(Domain domain, const EventAttributes* given) noexcept {
-  mark_now(domain, given);
+// Calls without a domain are the default domain's.
+template <class Given>
+void mark_default(Given given) noexcept {
+  mark_now(nullptr, given);
 }
-RangeId domain_range_start_ex(Domain domain, const EventAttributes* given) noexcept {
-  return start(domain, given);
+template <class Given>
+RangeId start_default(Given given) noexcept {
+  return start(nullptr, given);
 }
+template <class Given>
+int push_default(Given given) noexcept {
+  return push(nullptr, given);
+}
+int pop_default() noexcept { return pop_range(nullptr); }
 void domain_range_end(Domain, RangeId id) noexcept { end_range(id); }
-int domain_range_push_ex(Domain domain, const EventAttributes* given) noexcept {
-  return push(domain, given);
-}
-int domain_range_pop(Domain domain) noexcept { return pop_range(domain); }
 
 // Names are kept also while nothing is recorded: programs request handles once, at their start.
 template <class Char>
@@ -100,7 +92,7 @@ std::uint64_t schema_register(Domain domain, const SchemaAttributes* schema) noe
 
 // Ranges whose name is in their payload are tracked without a name, and give no events.
 int range_push_payload(Domain domain, const PayloadData*, std::size_t) noexcept {
-  return push(domain, static_cast<const EventAttributes*>(nullptr));
+  return push(domain, Attributes{});
 }
 
 int range_pop_payload(Domain domain, const PayloadData* payloads, std::size_t count) noexcept {
@@ -134,25 +126,25 @@ Places places_of(const ExportCallbacks& tables, int module) noexcept {
 }
 
 void fill_core(const Places& places) noexcept {
-  places.put(Core::kMarkEx, &mark_ex);
-  places.put(Core::kMarkA, &mark_a);
-  places.put(Core::kMarkW, &mark_w);
-  places.put(Core::kRangeStartEx, &range_start_ex);
-  places.put(Core::kRangeStartA, &range_start_a);
-  places.put(Core::kRangeStartW, &range_start_w);
-  places.put(Core::kRangeEnd, &range_end);
-  places.put(Core::kRangePushEx, &range_push_ex);
-  places.put(Core::kRangePushA, &range_push_a);
-  places.put(Core::kRangePushW, &range_push_w);
-  places.put(Core::kRangePop, &range_pop);
+  places.put(Core::kMarkEx, &mark_default<Attributes>);
+  places.put(Core::kMarkA, &mark_default<const char*>);
+  places.put(Core::kMarkW, &mark_default<const wchar_t*>);
+  places.put(Core::kRangeStartEx, &start_default<Attributes>);
+  places.put(Core::kRangeStartA, &start_default<const char*>);
+  places.put(Core::kRangeStartW, &start_default<const wchar_t*>);
+  places.put(Core::kRangeEnd, &end_range);
+  places.put(Core::kRangePushEx, &push_default<Attributes>);
+  places.put(Core::kRangePushA, &push_default<const char*>);
+  places.put(Core::kRangePushW, &push_default<const wchar_t*>);
+  places.put(Core::kRangePop, &pop_default);
 }
 
 void fill_core2(const Places& places) noexcept {
-  places.put(Core2::kMarkEx, &domain_mark_ex);
-  places.put(Core2::kRangeStartEx, &domain_range_start_ex);
+  places.put(Core2::kMarkEx, &mark_now<Attributes>);
+  places.put(Core2::kRangeStartEx, &start<Attributes>);
   places.put(Core2::kRangeEnd, &domain_range_end);
-  places.put(Core2::kRangePushEx, &domain_range_push_ex);
-  places.put(Core2::kRangePop, &domain_range_pop);
+  places.put(Core2::kRangePushEx, &push<Attributes>);
+  places.put(Core2::kRangePop, &pop_range);
   places.put(Core2::kRegisterStringA, &string_register<char>);
   places.put(Core2::kRegisterStringW, &string_register<wchar_t>);
   places.put(Core2::kCreateA, &domain_create<char>);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "sim/base/number_text.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace bubblesim::capture {
@@ -72,12 +73,6 @@ std::optional<Number> take_number(std::string_view& text) {
   return value;
 }
 
-template <class Number>
-std::optional<Number> number(std::string_view text) {
-  const auto value = take_number<Number>(text);
-  return text.empty() ? value : std::nullopt;
-}
-
 bool take(std::string_view& text, char wanted) {
   if (text.empty() || text.front() != wanted) return false;
   text.remove_prefix(1);
@@ -108,12 +103,12 @@ std::vector<std::uint32_t> ranks_of(std::string_view text) {
 
 void read_key(std::string_view key, std::string_view value, CollectiveEvent& event) {
   if (key == "op") event.kind = kind_of(value);
-  if (key == "bytes") event.bytes = number<std::uint64_t>(value).value_or(0);
+  if (key == "bytes") event.bytes = parse_number<std::uint64_t>(value).value_or(0);
   if (key == "group") event.group = value;
-  if (key == "size") event.group_size = number<std::uint32_t>(value).value_or(0);
+  if (key == "size") event.group_size = parse_number<std::uint32_t>(value).value_or(0);
   if (key == "ranks") event.peers = ranks_of(value);
   if (key == "seq") {
-    const auto sequence = number<std::uint64_t>(value);
+    const auto sequence = parse_number<std::uint64_t>(value);
     event.sequence_recorded = sequence.has_value();
     event.sequence = sequence.value_or(0);
   }
