@@ -62,46 +62,6 @@ struct Api {
   const char* (*error_string)(ReturnCode) = nullptr;
 };
 
-/// An NVML that has been initialised; shut down with the object.
-class Library {
- public:
-  /// Faults: no such library; a library without the functions of every NVML; no driver.
-  [[nodiscard]] static Result<std::unique_ptr<Library>> open(const std::string& path) {
-    std::unique_ptr<Library> library(new Library);
-    library->handle_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library->handle_ == nullptr)
-      return fail(path, {}, "cannot be loaded; NVML comes with NVIDIA's driver");
-    FunctionFinder bind(library->handle_);
-    Api& api = library->api_;
-#define BUBBLESIM_NVML_BIND(name, presence, symbol, args) bind.presence(api.name, symbol);
-    BUBBLESIM_NVML(BUBBLESIM_NVML_BIND)
-#undef BUBBLESIM_NVML_BIND
-    bind.wanted(api.error_string, "nvmlErrorString");
-    if (bind.missing() != nullptr) return fail(path, {}, std::string("has no ") + bind.missing());
-    const ReturnCode status = api.init();
-    if (status != kSuccess) {
-      const auto& text = api.error_string;
-      return fail(path, {}, "nvmlInit_v2 gave " + std::to_string(status) +
-                                (text == nullptr ? "" : std::string(": ") + text(status)));
-    }
-    library->initialised_ = true;
-    return library;
-  }
-  ~Library() {
-    if (initialised_) (void)api_.shutdown();
-    if (handle_ != nullptr) ::dlclose(handle_);
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  [[nodiscard]] const Api& api() const { return api_; }
-
- private:
-  Library() = default;
-  void* handle_ = nullptr;
-  bool initialised_ = false;
-  Api api_;
-};
-
 }  // namespace nvml
 
 namespace {
@@ -221,28 +181,64 @@ Result<void> settings_unchanged(const CardState& before, const CardState& after)
   return fail(before.name + " (" + before.uuid + "): settings changed during the run: " + all);
 }
 
-CardReader::CardReader(std::unique_ptr<nvml::Library> library) : library_(std::move(library)) {}
-CardReader::~CardReader() = default;
+namespace {
+
+/// An NVML that has been initialised; shut down with the object.
+class NvmlReader final : public CardReader {
+ public:
+  ~NvmlReader() override {
+    if (initialised_) (void)api_.shutdown();
+    if (handle_ != nullptr) ::dlclose(handle_);
+  }
+  [[nodiscard]] Result<void> load(const std::string& path) {
+    handle_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ == nullptr) {
+      return fail(path, {}, "cannot be loaded; NVML comes with NVIDIA's driver");
+    }
+    FunctionFinder bind(handle_);
+#define BUBBLESIM_NVML_BIND(name, presence, symbol, args) bind.presence(api_.name, symbol);
+    BUBBLESIM_NVML(BUBBLESIM_NVML_BIND)
+#undef BUBBLESIM_NVML_BIND
+    bind.wanted(api_.error_string, "nvmlErrorString");
+    if (bind.missing() != nullptr) return fail(path, {}, std::string("has no ") + bind.missing());
+    const nvml::ReturnCode status = api_.init();
+    if (status != nvml::kSuccess) {
+      const auto& text = api_.error_string;
+      return fail(path, {}, "nvmlInit_v2 gave " + std::to_string(status) +
+                                (text == nullptr ? "" : std::string(": ") + text(status)));
+    }
+    initialised_ = true;
+    return {};
+  }
+  [[nodiscard]] Result<CardState> read(const std::string& device) const override {
+    unsigned count = 0;
+    if (api_.device_count(&count) != nvml::kSuccess) return fail("NVML does not count its GPUs");
+    std::string there;
+    for (unsigned index = 0; index < count; ++index) {
+      nvml::Device handle = nullptr;
+      if (api_.device_by_index(index, &handle) != nvml::kSuccess) continue;
+      const std::string uuid = text<nvml::kUuidBytes>(api_.uuid, handle);
+      const bool begins = device.starts_with("GPU-") && uuid.starts_with(device);
+      if (begins || device == uuid || device == std::to_string(index)) {
+        return state_of(api_, handle);
+      }
+      there += (there.empty() ? "" : ", ") + std::to_string(index) + " (" + uuid + ")";
+    }
+    return fail("no GPU '" + device + "'; there are: " + (there.empty() ? "none" : there));
+  }
+
+ private:
+  void* handle_ = nullptr;
+  bool initialised_ = false;
+  nvml::Api api_;
+};
+
+}  // namespace
 
 Result<std::unique_ptr<CardReader>> CardReader::open(const std::string& library) {
-  BUBBLESIM_ASSIGN_OR_RETURN(auto opened, nvml::Library::open(library));
-  return std::unique_ptr<CardReader>(new CardReader(std::move(opened)));
-}
-
-Result<CardState> CardReader::read(const std::string& device) const {
-  const nvml::Api& api = library_->api();
-  unsigned count = 0;
-  if (api.device_count(&count) != nvml::kSuccess) return fail("NVML does not count its GPUs");
-  std::string there;
-  for (unsigned index = 0; index < count; ++index) {
-    nvml::Device handle = nullptr;
-    if (api.device_by_index(index, &handle) != nvml::kSuccess) continue;
-    const std::string uuid = text<nvml::kUuidBytes>(api.uuid, handle);
-    const bool begins = device.starts_with("GPU-") && uuid.starts_with(device);
-    if (begins || device == uuid || device == std::to_string(index)) return state_of(api, handle);
-    there += (there.empty() ? "" : ", ") + std::to_string(index) + " (" + uuid + ")";
-  }
-  return fail("no GPU '" + device + "'; there are: " + (there.empty() ? "none" : there));
+  auto reader = std::make_unique<NvmlReader>();
+  BUBBLESIM_RETURN_IF_ERROR(reader->load(library));
+  return reader;
 }
 
 }  // namespace bubblesim::capture

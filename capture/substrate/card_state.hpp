@@ -36,24 +36,16 @@ struct CardState {
 /// The changes of setting_changes as a fault that names the card.
 [[nodiscard]] Result<void> settings_unchanged(const CardState& before, const CardState& after);
 
-namespace nvml {
-class Library;
-}
-
 class CardReader {
  public:
-  /// Faults: as nvml::Library::open.
+  /// Faults: no such library; a library without the functions of every NVML; no driver.
   [[nodiscard]] static Result<std::unique_ptr<CardReader>> open(
       const std::string& library = "libnvidia-ml.so.1");
-  ~CardReader();
+  virtual ~CardReader() = default;
 
   /// `device`: an index as in nvidia-smi, or a UUID or its beginning. Fault: no such card, with the
   /// cards that exist.
-  [[nodiscard]] Result<CardState> read(const std::string& device) const;
-
- private:
-  explicit CardReader(std::unique_ptr<nvml::Library> library);
-  std::unique_ptr<nvml::Library> library_;
+  [[nodiscard]] virtual Result<CardState> read(const std::string& device) const = 0;
 };
 
 }  // namespace bubblesim::capture
