@@ -16,6 +16,7 @@
 #include "capture/record/decode/activity_decoder.hpp"
 #include "capture/record/store/trace_store.hpp"
 #include "sim/base/random.hpp"
+#include "tests/fakes/cupti/record_walk.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -25,29 +26,6 @@ constexpr std::uint32_t kShapes = 1500;
 constexpr std::uint32_t kStepKernels = 5000;
 constexpr std::uint32_t kKernels = 1'000'000;
 constexpr std::size_t kBufferWords = (std::size_t{4} << 20U) / sizeof(std::uint64_t);
-
-std::size_t stride_of(std::uint32_t kind) {
-  switch (kind) {
-    case cupti::kKindConcurrentKernel:
-      return 216;
-    case cupti::kKindMemcpy:
-      return 96;
-    case cupti::kKindRuntime:
-      return 40;
-    default:
-      return 56;
-  }
-}
-
-cupti::Result next_record(std::uint8_t* buffer, std::size_t valid, void** record) {
-  auto* const before = static_cast<std::uint8_t*>(*record);
-  std::uint8_t* const next =
-      before == nullptr ? buffer
-                        : before + stride_of(reinterpret_cast<cupti::Record*>(before)->kind);
-  if (next >= buffer + valid) return cupti::Result::kMaxLimitReached;
-  *record = next;
-  return cupti::Result::kSuccess;
-}
 
 std::uint64_t around(RandomStream& random, double mean, double deviation) {
   return static_cast<std::uint64_t>(mean * std::max(0.1, random.normal(1.0, deviation)));
@@ -68,7 +46,7 @@ class Recording {
  private:
   template <class Record>
   void add(const Record& record) {
-    const std::size_t words = stride_of(record.kind) / sizeof(std::uint64_t);
+    const std::size_t words = stride_of(record.kind, kVersion13) / sizeof(std::uint64_t);
     if (buffers.empty() || used.back() + words > kBufferWords) {
       buffers.emplace_back(kBufferWords);
       used.push_back(0);
@@ -158,8 +136,8 @@ CuptiApi api_for(bool real) {
     if (found && found->version / 100 == 1300) return *found;
     return api;
   }
-  api.version = 130000;
-  api.get_next_record = next_record;
+  api.version = kVersion13;
+  api.get_next_record = next_record<kVersion13>;
   return api;
 }
 
