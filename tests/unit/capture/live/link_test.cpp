@@ -55,13 +55,17 @@ class Hosted : public ScriptedHost {
     busy = refuses = false;
     policy.let_go(kAllLaunches);
   }
+  ~Hosted() {
+    link.stop_looking();
+    link.leave();
+  }
 
   /// Never destroyed, as in a process.
-  [[nodiscard]] Link& link() const {
+  Link& link = [this]() -> Link& {
     static std::vector<std::unique_ptr<Link>>& made = *new std::vector<std::unique_ptr<Link>>;
     return *made.emplace_back(
         std::make_unique<Link>(GateSettings{host->gate_name(), "1", "", true}));
-  }
+  }();
   [[nodiscard]] std::size_t completions() const { return policy.heard().completions.size(); }
 };
 
@@ -75,7 +79,7 @@ void launch(Link& link, int times, std::uintptr_t stream) {
 
 TEST(GateLink, ThreadsLaunchAtOnceAndEveryEndIsTold) {
   Hosted hosted;
-  Link& link = hosted.link();
+  Link& link = hosted.link;
   std::vector<std::thread> threads;
   for (std::uintptr_t stream : {1U, 2U, 3U, 4U}) {
     threads.emplace_back([&link, stream] { launch(link, 50, stream % 3); });
@@ -83,14 +87,12 @@ TEST(GateLink, ThreadsLaunchAtOnceAndEveryEndIsTold) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 200; }));
   EXPECT_EQ(hosted.policy.launches(), 200U);
-  link.stop_looking();
-  link.leave();
 }
 
 // 5,000 operations of a graph are more than a ring of 1,024 messages holds.
 TEST(GateLink, EveryOperationOfALargeGraphIsToldInOneMessage) {
   Hosted hosted;
-  Link& link = hosted.link();
+  Link& link = hosted.link;
   SeenLaunch graph;
   graph.began = std::chrono::steady_clock::now();
   graph.info.operations = 5'000;
@@ -98,27 +100,23 @@ TEST(GateLink, EveryOperationOfALargeGraphIsToldInOneMessage) {
   link.after_launch(graph, kCuSuccess);
   EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 5'000; }));
   EXPECT_EQ(hosted.host->counts().messages_dropped, 0U);
-  link.stop_looking();
-  link.leave();
 }
 
 // The policy sleeps through 3,000 ends: what finds the ring full is told later.
 TEST(GateLink, AnEndThatFindsTheRingFullIsToldLater) {
   Hosted hosted;
-  Link& link = hosted.link();
+  Link& link = hosted.link;
   busy = true;
   launch(link, 3'000, 1);
   hosted.policy.stall(std::chrono::milliseconds(300));
   busy = false;
   EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 3'000; }));
   EXPECT_EQ(hosted.host->counts().messages_dropped, 0U);
-  link.stop_looking();
-  link.leave();
 }
 
 TEST(GateLink, AnEventThatCannotBeRecordedIsNotUsedAgain) {
   Hosted hosted;
-  Link& link = hosted.link();
+  Link& link = hosted.link;
   launch(link, 1, 1);
   ASSERT_TRUE(becomes_true([&] { return hosted.completions() == 1; }));
   const std::uintptr_t made = events;
@@ -128,25 +126,22 @@ TEST(GateLink, AnEventThatCannotBeRecordedIsNotUsedAgain) {
   launch(link, 1, 1);
   EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 3; }));
   EXPECT_EQ(events, made + 1);
-  link.stop_looking();
-  link.leave();
 }
 
 TEST(GateLink, WhoWaitsForRoomGoesOnWhenTheDriverGoesAway) {
   Hosted hosted(1);
-  Link& link = hosted.link();
+  Link& link = hosted.link;
   busy = true;
   std::thread launching([&] { launch(link, 3, 1); });
   EXPECT_TRUE(becomes_true([&] { return hosted.policy.launches() == 1; }));
   link.stop_looking();
   launching.join();
-  link.leave();
 }
 
 // What is on the GPU waits for the launch: a collective that no name gives away.
 TEST(GateLink, WhoWaitsForRoomGoesOnAfterASecond) {
   Hosted hosted(1);
-  Link& link = hosted.link();
+  Link& link = hosted.link;
   busy = true;
   std::atomic<bool> done{false};
   // Collectives that end all the time are no room.
@@ -166,13 +161,11 @@ TEST(GateLink, WhoWaitsForRoomGoesOnAfterASecond) {
   done = true;
   collectives.join();
   EXPECT_TRUE(becomes_true([&] { return hosted.policy.launches() >= 2; }));
-  link.stop_looking();
-  link.leave();
 }
 
 TEST(GateLink, WhoWaitsForRoomGoesOnWhenTheGateIsOpened) {
   Hosted hosted(1);
-  Link& link = hosted.link();
+  Link& link = hosted.link;
   busy = true;
   std::atomic<int> done{0};
   launch(link, 1, 1);
@@ -182,13 +175,11 @@ TEST(GateLink, WhoWaitsForRoomGoesOnWhenTheGateIsOpened) {
   hosted.host->stop();
   launching.join();
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(500));
-  link.stop_looking();
-  link.leave();
 }
 
 TEST(GateLink, WhoHasLeftGoesOnUngated) {
   Hosted hosted;
-  Link& link = hosted.link();
+  Link& link = hosted.link;
   launch(link, 1, 1);
   ASSERT_TRUE(becomes_true([&] { return hosted.policy.launches() == 1; }));
   link.stop_looking();
@@ -201,7 +192,7 @@ TEST(GateLink, WhoHasLeftGoesOnUngated) {
 
 TEST(OwnPlace, IsLeftOnceAndAnotherClientsIsNot) {
   Hosted hosted;
-  Link& link = hosted.link();
+  Link& link = hosted.link;
   launch(link, 1, 1);
   const std::string& gate = hosted.host->gate_name();
   EXPECT_FALSE(give_up_own_place(gate, ClientId{0}));  // nobody's
@@ -209,7 +200,6 @@ TEST(OwnPlace, IsLeftOnceAndAnotherClientsIsNot) {
   EXPECT_FALSE(give_up_own_place("bubblesim.gate.that.is.not.there", ClientId{1}));
   EXPECT_TRUE(give_up_own_place(gate, ClientId{1}));
   EXPECT_FALSE(give_up_own_place(gate, ClientId{1}));
-  link.stop_looking();
 }
 
 }  // namespace
