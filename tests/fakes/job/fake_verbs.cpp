@@ -1,7 +1,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,48 +12,13 @@
 #include "capture/record/nvtx/nvtx_abi.hpp"
 #include "tests/fakes/cuda/fake_cuda.hpp"
 #include "tests/fakes/job/fake_verbs.hpp"
+#include "tests/fakes/nvtx/nvtx_tables.hpp"
 
 namespace fake {
 namespace {
 
 namespace abi = bubblesim::capture::nvtx_abi;
-
-// NVTX as it is compiled into a library of a job: it loads NVTX_INJECTION64_PATH at its first use
-// and calls the functions that the tool has put into its table.
-
-/// Without a tool, calls do nothing.
-class Ranges {
- public:
-  Ranges();
-  void push(const std::string& name) const;
-  void pop() const;
-
- private:
-  int (*push_)(const char*) = nullptr;
-  int (*pop_)() = nullptr;
-};
-
-constexpr std::size_t kSlots = 16;
-std::array<abi::Function, kSlots> functions{};
-std::array<abi::Function*, kSlots> places{};
-
-int module_table(int module, abi::FunctionTable* table, unsigned* size) {
-  if (module != abi::kModuleCore && module != abi::kModuleCore2) return 0;
-  static std::array<abi::Function, kSlots> others{};
-  static std::array<abi::Function*, kSlots> other_places{};
-  for (std::size_t i = 1; i < kSlots; ++i) other_places[i] = &others[i];
-  *table = module == abi::kModuleCore ? places.data() : other_places.data();
-  *size = kSlots;
-  return 1;
-}
-
-const abi::ExportCallbacks callbacks{sizeof(abi::ExportCallbacks), &module_table};
-const abi::ExportVersion version{sizeof(abi::ExportVersion), 3, 0, [](std::uint32_t) {}};
-
-const void* export_table(std::uint32_t id) {
-  if (id == abi::kExportCallbacks) return &callbacks;
-  return id == abi::kExportVersion ? &version : nullptr;
-}
+using bubblesim::capture::NvtxTables;
 
 void attach() {
   const char* const path = std::getenv("NVTX_INJECTION64_PATH");
@@ -62,31 +26,15 @@ void attach() {
   if (library == nullptr) return;
   using Initialise = int (*)(abi::GetExportTable);
   auto* entry = reinterpret_cast<Initialise>(::dlsym(library, "InitializeInjectionNvtx2"));
-  if (entry != nullptr) entry(&export_table);
+  if (entry != nullptr) entry(&NvtxTables::export_table);
 }
 
-template <class Callee>
-Callee* at(abi::Core place) {
-  return reinterpret_cast<Callee*>(functions[static_cast<std::size_t>(place)]);
-}
-
-Ranges::Ranges() {
-  static const bool attached = [] {
-    for (std::size_t i = 1; i < kSlots; ++i) places[i] = &functions[i];
-    attach();
-    return true;
-  }();
-  if (!attached) return;
-  push_ = at<int(const char*)>(abi::Core::kRangePushA);
-  pop_ = at<int()>(abi::Core::kRangePop);
-}
-
-void Ranges::push(const std::string& name) const {
-  if (push_ != nullptr) push_(name.c_str());
-}
-
-void Ranges::pop() const {
-  if (pop_ != nullptr) pop_();
+/// NVTX as it is compiled into a library of a job: it loads NVTX_INJECTION64_PATH at its first use
+/// and calls the functions that the tool has put into its table. Without a tool, it has none.
+const NvtxTables& nvtx() {
+  static NvtxTables tables;
+  [[maybe_unused]] static const bool attached = (attach(), true);
+  return tables;
 }
 
 constexpr int kVerbFailed = 10;
@@ -211,12 +159,13 @@ int gpus(std::uint64_t count) {
 }
 
 int iterations(std::uint64_t count, std::uint64_t kernels) {
-  Ranges ranges;
+  auto* const push = nvtx().at<int(const char*)>(abi::Core::kRangePushA);
+  auto* const pop = nvtx().at<int()>(abi::Core::kRangePop);
   for (std::uint64_t i = 0; i < count; ++i) {
-    ranges.push("iteration " + std::to_string(i));
+    if (push != nullptr) push(("iteration " + std::to_string(i)).c_str());
     if (const int code = launch(kernels); code != 0) return code;
     sleep_us(2000);
-    ranges.pop();
+    if (pop != nullptr) pop();
   }
   return 0;
 }

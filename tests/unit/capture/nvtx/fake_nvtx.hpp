@@ -1,4 +1,4 @@
-// NVTX's side of its tables, without NVTX's header: the calls that a library of a job makes.
+// The calls of NVTX that a library of a job makes, without NVTX's header.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "capture/record/nvtx/nvtx_injection.hpp"
+#include "tests/fakes/nvtx/nvtx_tables.hpp"
 #include "tests/unit/capture/nccl/host_double.hpp"
 
 namespace bubblesim::capture {
@@ -24,15 +25,11 @@ inline EventAttributes named(const char* name) {
   return given;
 }
 
-struct FakeNvtx {
-  static constexpr unsigned kSlots = 16;
+/// attach() lets the code under test fill the tables.
+struct FakeNvtx : NvtxTables {
   static constexpr std::size_t kPayloadSlots = 63;
 
-  /// Makes empty tables of this size; attach() lets the code under test fill them.
-  explicit FakeNvtx(unsigned slots = kSlots);
-  ~FakeNvtx();
-  FakeNvtx(const FakeNvtx&) = delete;
-  FakeNvtx& operator=(const FakeNvtx&) = delete;
+  using NvtxTables::NvtxTables;
 
   [[nodiscard]] int attach() { return InitializeInjectionNvtx2(&FakeNvtx::export_table); }
   [[nodiscard]] int attach_payloads(std::uint16_t module = nvtx_abi::kPayloadModule) {
@@ -40,7 +37,6 @@ struct FakeNvtx {
     ExtensionModule info{3, sizeof(ExtensionModule), module, 0x0103, 1, &segment, nullptr, nullptr};
     return InitializeInjectionNvtxExtension(&info);
   }
-  static const void* export_table(std::uint32_t id);
 
   int push_a(const char* name) const { return at<int(const char*)>(Core::kRangePushA)(name); }
   int push_w(const wchar_t* name) const { return at<int(const wchar_t*)>(Core::kRangePushW)(name); }
@@ -73,55 +69,14 @@ struct FakeNvtx {
     return at<int(void*, const PayloadData*, std::size_t)>(Payload::kRangePop)(domain, data, count);
   }
 
-  template <class Callee>
-  [[nodiscard]] Callee* at(nvtx_abi::Core place) const {
-    return reinterpret_cast<Callee*>(core[static_cast<unsigned>(place)]);
-  }
-  template <class Callee>
-  [[nodiscard]] Callee* at(nvtx_abi::Core2 place) const {
-    return reinterpret_cast<Callee*>(core2[static_cast<unsigned>(place)]);
-  }
+  using NvtxTables::at;
   template <class Callee>
   [[nodiscard]] Callee* at(nvtx_abi::Payload place) const {
     return reinterpret_cast<Callee*>(payload[static_cast<std::size_t>(place)]);
   }
 
-  std::array<nvtx_abi::Function, kSlots> core{}, core2{};
   std::array<std::intptr_t, kPayloadSlots> payload{};
-  std::uint32_t tool_version = 0;
-  unsigned slots;
 };
-
-inline FakeNvtx* current = nullptr;
-inline std::array<Function*, FakeNvtx::kSlots> core_places{}, core2_places{};
-
-inline int module_table(int module, FunctionTable* table, unsigned* size) {
-  if (module != kModuleCore && module != kModuleCore2) return 0;
-  *table = module == kModuleCore ? core_places.data() : core2_places.data();
-  *size = current->slots;
-  return 1;
-}
-
-const ExportCallbacks callbacks{sizeof(ExportCallbacks), &module_table};
-const ExportVersion version{sizeof(ExportVersion), 3, 0,
-                            [](std::uint32_t tool) { current->tool_version = tool; }};
-
-inline FakeNvtx::FakeNvtx(unsigned slot_count) : slots(slot_count) {
-  current = this;
-  core_places.fill(nullptr);
-  core2_places.fill(nullptr);
-  for (unsigned i = 1; i < slots; ++i) {  // the first is no function, in NVTX neither
-    core_places[i] = &core[i];
-    core2_places[i] = &core2[i];
-  }
-}
-
-inline FakeNvtx::~FakeNvtx() { current = nullptr; }
-
-const void* FakeNvtx::export_table(std::uint32_t id) {
-  if (id == kExportCallbacks) return &callbacks;
-  return id == kExportVersion ? &version : nullptr;
-}
 
 /// A host that records, and NVTX with its tables filled.
 class NvtxTest : public ::testing::Test {
