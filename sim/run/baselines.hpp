@@ -32,8 +32,8 @@ namespace bubblesim::run {
 // threads could wait for ever. A fault is a result, too, unless the maker was stopped: then, as
 // after an exception, the next waiting thread makes the result.
 //
-// The most recently used results are kept, up to a number of bytes; a larger one is given to the
-// waiting threads and not kept.
+// Results in use are always shared. The most recently used results are kept, up to a number of
+// bytes; the last one used is kept whatever its size.
 
 /// Number of results made so far, and the wall time for them.
 struct MadeResults {
@@ -41,12 +41,12 @@ struct MadeResults {
   Duration time{};
 };
 
-template <class Value>
+template <class Value, class Fault = Error>
 class SharedResults {
  public:
   /// Shared between users and the cache.
   using Pointer = std::shared_ptr<const Value>;
-  using Make = std::function<Result<Value>()>;
+  using Make = std::function<tl::expected<Value, Fault>()>;
   /// Bytes that a value holds beyond its own size.
   using BytesOf = std::size_t (*)(const Value&);
 
@@ -56,30 +56,28 @@ class SharedResults {
 
   /// The result of `key`, known or made. Faults: those of `make`; and, once `stop` is true, that
   /// the wait was stopped. Exceptions of `make` are passed on.
-  [[nodiscard]] Result<Pointer> get(const std::string& key, const std::atomic<bool>* stop,
-                                    const Make& make) {
+  [[nodiscard]] tl::expected<Pointer, Fault> get(const std::string& key,
+                                                 const std::atomic<bool>* stop, const Make& make) {
     const std::shared_ptr<Entry> entry = entry_of(key);
     std::unique_lock making(entry->making, std::defer_lock);
     while (!making.try_lock_for(kLook)) {
       if (stop != nullptr && *stop) return fail("stopped while it waited for a baseline");
     }
-    if (entry->outcome) {
+    Outcome outcome = entry->outcome.lock();
+    if (!outcome) {
+      const auto started = std::chrono::steady_clock::now();
+      auto made = make();
+      const auto took = std::chrono::steady_clock::now() - started;
+      if (!made && stop != nullptr && *stop) return tl::make_unexpected(std::move(made).error());
+      outcome = std::make_shared<const tl::expected<Value, Fault>>(std::move(made));
+      entry->outcome = outcome;
       const std::scoped_lock lock(mutex_);
-      if (entry->kept) order_.splice(order_.begin(), order_, entry->place);
-      return *entry->outcome;
+      ++made_.count;
+      made_.time += std::chrono::duration_cast<Duration>(took);
     }
-    const auto started = std::chrono::steady_clock::now();
-    Result<Value> made = make();
-    const auto took = std::chrono::steady_clock::now() - started;
-    if (!made && stop != nullptr && *stop) return tl::unexpected<Error>(std::move(made).error());
-    entry->outcome =
-        made ? Result<Pointer>(std::make_shared<const Value>(*std::move(made)))
-             : Result<Pointer>(tl::unexpected<Error>(std::move(made).error()));
-    const std::scoped_lock lock(mutex_);
-    ++made_.count;
-    made_.time += std::chrono::duration_cast<Duration>(took);
-    keep(key, *entry);
-    return *entry->outcome;
+    keep(key, *entry, outcome);
+    if (!*outcome) return tl::make_unexpected(outcome->error());
+    return Pointer(outcome, &**outcome);
   }
 
   [[nodiscard]] MadeResults made() const {
@@ -95,15 +93,16 @@ class SharedResults {
  private:
   static constexpr std::chrono::milliseconds kLook{20};  // how often a waiter checks `stop`
 
-  struct Entry;
-  using Entries = std::map<std::string, std::shared_ptr<Entry>>;
-  using Order = std::list<typename Entries::iterator>;
-  struct Entry {
-    std::timed_mutex making;                 // held by the thread that makes the result
-    std::optional<Result<Pointer>> outcome;  // guarded by `making`; nothing: not made yet
-    bool kept = false;
+  using Outcome = std::shared_ptr<const tl::expected<Value, Fault>>;
+  struct Kept {
+    std::string key;
+    Outcome outcome;
     std::size_t bytes = 0;
-    typename Order::iterator place{};  // if the result is kept
+  };
+  struct Entry {
+    std::timed_mutex making;  // held by the thread that makes the result
+    std::weak_ptr<const tl::expected<Value, Fault>> outcome;  // guarded by `making`
+    std::optional<typename std::list<Kept>::iterator> kept;   // guarded by `mutex_`
   };
 
   std::shared_ptr<Entry> entry_of(const std::string& key) {
@@ -113,41 +112,30 @@ class SharedResults {
     return entry;
   }
 
-  [[nodiscard]] std::size_t bytes_of_entry(const std::string& key,
-                                           const Result<Pointer>& outcome) const {
-    constexpr std::size_t kNodes = 160;  // bytes of the map's and list's nodes, and of reference
-                                         // counts
-    const std::size_t value = outcome ? sizeof(Value) + bytes_of_(**outcome)
-                                      : outcome.error().file.size() +
-                                            outcome.error().place.size() +
-                                            outcome.error().message.size();
-    return sizeof(Entry) + kNodes + key.size() + value;
-  }
-
-  void keep(const std::string& key, Entry& entry) {
-    entry.bytes = bytes_of_entry(key, *entry.outcome);
-    if (entry.bytes > bytes_kept_) {
-      entries_.erase(key);
-      return;
-    }
-    order_.push_front(entries_.find(key));
-    entry.place = order_.begin();
-    entry.kept = true;
-    bytes_ += entry.bytes;
-    while (bytes_ > bytes_kept_) {
-      Entry& last = *order_.back()->second;
-      last.kept = false;
-      bytes_ -= last.bytes;
-      entries_.erase(order_.back());
+  void keep(const std::string& key, Entry& entry, const Outcome& outcome) {
+    constexpr std::size_t kNodes = 160;  // of the map and list, and reference counts
+    const std::scoped_lock lock(mutex_);
+    if (entry.kept) return order_.splice(order_.begin(), order_, *entry.kept);
+    const std::size_t held = *outcome ? bytes_of_(**outcome) : 0;
+    order_.push_front({key, outcome, sizeof(Entry) + sizeof *outcome + kNodes + key.size() + held});
+    entry.kept = order_.begin();
+    bytes_ += order_.front().bytes;
+    while (bytes_ > bytes_kept_ && order_.size() > 1) {
+      const Kept last = std::move(order_.back());
       order_.pop_back();
+      bytes_ -= last.bytes;
+      const auto of_last = entries_.find(last.key);
+      of_last->second->kept.reset();
+      const bool in_use = last.outcome.use_count() > 1 || of_last->second.use_count() > 1;
+      if (!in_use) entries_.erase(of_last);
     }
   }
 
   const std::size_t bytes_kept_;
   const BytesOf bytes_of_;
   mutable std::mutex mutex_;
-  Entries entries_;  // made, and being made
-  Order order_;      // of the kept results, the last used first
+  std::map<std::string, std::shared_ptr<Entry>> entries_;  // kept, in use, and being made
+  std::list<Kept> order_;                                  // the last used first
   std::size_t bytes_ = 0;
   MadeResults made_;
 };

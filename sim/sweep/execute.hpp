@@ -23,37 +23,23 @@
 
 namespace bubblesim::sweep {
 
-// Programs that runs of one process share: training jobs and fillers' programs, each loaded once
-// however many threads ask. Thread-safe.
-//
-// Programs in use are always shared; of the others, the most recently used are kept, up to a number
-// of bytes.
-
-inline constexpr std::size_t kInputBytesKept = std::size_t{1} << 30;
+/// Bytes of training jobs that are kept though no run uses them, and of fillers' programs.
+inline constexpr std::size_t kInputBytesKept = std::size_t{1} << 29;
 
 /// Approximate bytes of a program in memory.
 [[nodiscard]] std::size_t bytes_of(const program::Program& program);
 
-class InputCache {
- public:
+/// Programs that runs of one process share, each loaded once however many threads ask. Thread-safe.
+struct InputCache {
   explicit InputCache(std::string device_folder, std::size_t bytes_kept = kInputBytesKept);
-  ~InputCache();
 
   /// Loads as load_run does. `json`: the config, paths absolute; its parts about programs are the
   /// key.
   [[nodiscard]] CheckedResult<run::LoadedRun> load(const run::RunConfig& config, const Json& json);
-  /// Number of loads so far.
-  [[nodiscard]] std::size_t loads() const;
 
- private:
-  template <class Inputs>
-  class Shelf;
-  struct Use;
-
-  std::string device_folder_;
-  std::unique_ptr<Use> use_;
-  std::unique_ptr<Shelf<run::LoadedTraining>> trainings_;
-  std::unique_ptr<Shelf<run::LoadedFiller>> fillers_;
+  std::string device_folder;
+  run::SharedResults<run::LoadedTraining, Errors> trainings;
+  run::SharedResults<run::LoadedFiller, Errors> fillers;
 };
 
 /// Called from several threads; all must be thread-safe.

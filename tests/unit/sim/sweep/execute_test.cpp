@@ -85,6 +85,10 @@ TEST(ExecuteRuns, ARunThatFailsIsARecordAndTheRestGoOn) {
   }
 }
 
+std::size_t loads(const InputCache& inputs) {
+  return inputs.trainings.made().count + inputs.fillers.made().count;
+}
+
 TEST(InputCache, LoadsEachInputOnce) {
   const Folder folder;
   const auto plan = plan_of(folder, R"([{"pointer": "/policies/1", "values": ["mps", "ideal"]}])",
@@ -95,7 +99,7 @@ TEST(InputCache, LoadsEachInputOnce) {
   for (const store::PlannedRun& run : plan->runs) {
     EXPECT_EQ(execute_run(run, registry, options(1), shared).status, store::RunStatus::kDone);
   }
-  EXPECT_EQ(shared.inputs.loads(), 2U);  // the job, and the filler
+  EXPECT_EQ(loads(shared.inputs), 2U);  // the job, and the filler
 }
 
 TEST(InputCache, WhatChangesTheJobLoadsItAgain) {
@@ -109,7 +113,7 @@ TEST(InputCache, WhatChangesTheJobLoadsItAgain) {
     const auto config = must(run::parse_run_config(run.config, "s", registry));
     EXPECT_TRUE(inputs.load(config, Json::parse(run.config)));
   }
-  EXPECT_EQ(inputs.loads(), 4U + 1U);  // a job of each speed and iteration, and the filler
+  EXPECT_EQ(loads(inputs), 4U + 1U);  // a job of each speed and iteration, and the filler
 }
 
 TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
@@ -125,8 +129,8 @@ TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
     EXPECT_TRUE(on_one.load(config, Json::parse(text)));
     EXPECT_TRUE(all.load(config, Json::parse(text)));
   }
-  EXPECT_EQ(all.loads(), 4U);
-  EXPECT_EQ(on_one.loads(), 8U);
+  EXPECT_EQ(loads(all), 4U);
+  EXPECT_EQ(loads(on_one), 8U);
 }
 
 // What a dry run measures: some runs of the plan, and what of them the whole plan repeats.

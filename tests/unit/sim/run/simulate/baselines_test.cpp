@@ -235,13 +235,21 @@ TEST(SharedResults, WhatWasUsedLastIsKeptUpToABound) {
   EXPECT_EQ(**results.get("b", nullptr, gives("new")), "new");  // used before the others
 }
 
-TEST(SharedResults, WhatIsTooLargeIsGivenAndNotKept) {
+TEST(SharedResults, WhatIsTooLargeIsKeptUntilTheNext) {
   Results results(5'000, &bytes_of);
-  EXPECT_TRUE(results.get("small", nullptr, gives("small")));
   const std::string large(10'000, '.');
   EXPECT_EQ(**results.get("a", nullptr, gives(large)), large);
+  EXPECT_EQ(**results.get("a", nullptr, gives("new")), large);
+  EXPECT_EQ(**results.get("small", nullptr, gives("small")), "small");
   EXPECT_EQ(**results.get("a", nullptr, gives("new")), "new");
   EXPECT_EQ(**results.get("small", nullptr, gives("new")), "small");
+}
+
+TEST(SharedResults, WhatIsInUseIsSharedThoughNotKept) {
+  Results results(0);
+  const auto used = results.get("a", nullptr, gives("one"));
+  EXPECT_TRUE(results.get("b", nullptr, gives("two")));
+  EXPECT_EQ(*results.get("a", nullptr, gives("new")), *used);
 }
 
 }  // namespace
