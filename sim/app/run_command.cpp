@@ -21,7 +21,6 @@
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/app/shared/run_arguments.hpp"
 #include "sim/observe/report.hpp"
-#include "sim/observe/report_servers.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/report/view/run_view.hpp"
 #include "sim/run/lone_rank.hpp"

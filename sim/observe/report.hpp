@@ -27,6 +27,10 @@ enum class Columns : std::uint8_t {
 /// severity loss or error that concerns the row.
 [[nodiscard]] std::string report_table(const RunReport& report, Columns columns);
 
+/// The table of language-model servers, a row for each policy and server (OUTPUTS.md, "Servers");
+/// empty without servers. report_table() has it.
+[[nodiscard]] std::string server_table(const RunReport& report, Columns columns);
+
 /// The number of lines of notes.
 enum class Notes : std::uint8_t {
   kFew,  ///< at most kFewNotes: the footnote, errors and losses, overloads, gates, then refusals
@@ -59,6 +63,10 @@ inline constexpr std::size_t kFewNotes = 5;
 /// One line a policy and filler (a policy without fillers has one line with empty filler
 /// columns), in the order of result_columns(). RFC 4180 quoting, lines end with "\n".
 [[nodiscard]] std::string csv_rows(const RunReport& report);
+
+/// The same of language-model servers only, with their columns: one line a policy and server.
+[[nodiscard]] std::string servers_header();
+[[nodiscard]] std::string servers_rows(const RunReport& report);
 
 /// The columns and lines of PolicyResult::usage: one line an interval, by policy, GPU and time.
 [[nodiscard]] std::string usage_header();

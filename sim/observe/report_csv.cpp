@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sim/observe/report.hpp"
-#include "sim/observe/report_servers.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/text/escaped_text.hpp"

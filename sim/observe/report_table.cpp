@@ -12,8 +12,8 @@
 
 #include "sim/base/utf8.hpp"
 #include "sim/observe/report.hpp"
-#include "sim/observe/report_servers.hpp"
 #include "sim/observe/summary.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::observe {
 namespace {
@@ -29,6 +29,8 @@ struct Row {
   const FillerResult* filler;  ///< nullptr: the policy ran without fillers
   std::string label;           ///< the policy's name with its marks
   std::optional<LatencySummary> latency;
+  std::optional<LatencySummary> ttft{};  ///< of a language-model server, as `tpot`
+  std::optional<LatencySummary> tpot{};
 };
 
 std::string ratio(const std::optional<double>& value) {
@@ -37,12 +39,41 @@ std::string ratio(const std::optional<double>& value) {
 std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
 std::string rate(double per_s) { return fmt::format("{:.3f}", per_s); }
 
+/// A percentile in ms. With fewer than 100 requests the cell also shows their number; with fewer
+/// than 20, only their number.
+std::string percentile_cell(const std::optional<LatencySummary>& summary,
+                            LatencyValue LatencySummary::*member, const LatencyDistribution& all) {
+  constexpr std::size_t kFewest = 20;  // below, p95 is the largest
+  constexpr std::size_t kMany = 100;   // from here on, p99 is not
+  if (!summary) return "-";
+  const std::size_t requests = all.completed() + all.unfinished();
+  if (requests < kFewest) return fmt::format("of {}", requests);
+  const LatencyValue& value = (*summary).*member;
+  return fmt::format("{}{:.3f}{}", value.bound == Bound::kLower ? ">" : "",
+                     to_seconds(value.value) * 1e3,
+                     requests < kMany ? fmt::format(" of {}", requests) : "");
+}
+
 template <LatencyValue LatencySummary::*kMember>
 std::string latency_cell(const Row& row) {
   if (row.filler && row.filler->overloaded) return "overloaded";
-  if (!row.latency) return "-";
-  const LatencyDistribution& all = row.filler->latency;
-  return percentile_cell((*row.latency).*kMember, all.completed() + all.unfinished());
+  return row.latency ? percentile_cell(row.latency, kMember, row.filler->latency) : "-";
+}
+
+template <LatencyValue LatencySummary::*kMember>
+std::string ttft_cell(const Row& row) {
+  return percentile_cell(row.ttft, kMember, row.filler->server->ttft);
+}
+
+template <LatencyValue LatencySummary::*kMember>
+std::string tpot_cell(const Row& row) {
+  return percentile_cell(row.tpot, kMember, row.filler->server->tpot);
+}
+
+template <int kPercent>
+std::string tbt_cell(const Row& row) {
+  const auto value = row.filler->server->tbt.percentile(kPercent);
+  return value ? fmt::format("{:.3f}", to_seconds(value->value) * 1e3) : "-";
 }
 
 /// Requests that waited or ran at an instant, which only online fillers have.
@@ -143,21 +174,61 @@ constexpr std::array kColumns{
     Column{"J/request", Shown::kMetered, Align::kRight, request_energy_cell},
 };
 
-std::vector<const Column*> columns_of(const RunReport& report, Columns columns) {
-  const bool several =
-      std::any_of(report.policies.begin(), report.policies.end(),
-                  [](const PolicyResult& policy) { return policy.fillers.size() > 1; });
+// Of language-model servers: what users wait for, token by token.
+constexpr std::array kServerColumns{
+    Column{"policy", Shown::kAlways, Align::kLeft, [](const Row& row) { return row.label; }},
+    Column{"server", Shown::kAlways, Align::kLeft, [](const Row& row) { return row.filler->name; }},
+    Column{"TTFT mean", Shown::kWide, Align::kRight, ttft_cell<&LatencySummary::mean>},
+    Column{"TTFT p50 ms", Shown::kAlways, Align::kRight, ttft_cell<&LatencySummary::p50>},
+    Column{"p90", Shown::kWide, Align::kRight, ttft_cell<&LatencySummary::p90>},
+    Column{"p95", Shown::kWide, Align::kRight, ttft_cell<&LatencySummary::p95>},
+    Column{"p99", Shown::kAlways, Align::kRight, ttft_cell<&LatencySummary::p99>},
+    Column{"TPOT mean", Shown::kWide, Align::kRight, tpot_cell<&LatencySummary::mean>},
+    Column{"TPOT p50 ms", Shown::kAlways, Align::kRight, tpot_cell<&LatencySummary::p50>},
+    Column{"p90", Shown::kWide, Align::kRight, tpot_cell<&LatencySummary::p90>},
+    Column{"p95", Shown::kWide, Align::kRight, tpot_cell<&LatencySummary::p95>},
+    Column{"p99", Shown::kAlways, Align::kRight, tpot_cell<&LatencySummary::p99>},
+    Column{"TBT p50 ms", Shown::kWide, Align::kRight, tbt_cell<50>},
+    Column{"p95", Shown::kWide, Align::kRight, tbt_cell<95>},
+    Column{"p99", Shown::kWide, Align::kRight, tbt_cell<99>},
+    Column{"max", Shown::kWide, Align::kRight, tbt_cell<100>},
+    Column{"goodput/s", Shown::kAlways, Align::kRight,
+           [](const Row& row) { return ratio(row.filler->server->goodput_per_s); }},
+    Column{"tokens/s", Shown::kAlways, Align::kRight,
+           [](const Row& row) {
+             return fmt::format("{:.1f}", row.filler->server->output_tokens_per_s);
+           }},
+    Column{"KV %", Shown::kAlways, Align::kRight,
+           [](const Row& row) { return percent(row.filler->server->mean_kv_fraction); }},
+    Column{"preempted", Shown::kAlways, Align::kRight,
+           [](const Row& row) { return std::to_string(row.filler->server->preemptions); }},
+};
+
+std::string rows_text(std::span<const Column> all, Columns columns, const RunReport& report,
+                      const std::vector<Row>& rows) {
+  const bool several = std::ranges::any_of(
+      report.policies, [](const PolicyResult& policy) { return policy.fillers.size() > 1; });
   const bool metered = std::ranges::any_of(
       report.policies, [](const PolicyResult& policy) { return power_of(policy).has_value(); });
   std::vector<const Column*> chosen;
-  for (const Column& column : kColumns) {
+  std::vector<std::string> titles;
+  std::vector<Align> aligns;
+  for (const Column& column : all) {
     if (column.shown == Shown::kMetered && !metered) continue;
     if (columns == Columns::kAll || column.shown == Shown::kAlways ||
         (column.shown == Shown::kAmongSeveral && several)) {
       chosen.push_back(&column);
+      titles.emplace_back(column.title);
+      aligns.push_back(column.aligned);
     }
   }
-  return chosen;
+  TextTable table(std::move(titles), std::move(aligns), "");
+  for (const Row& row : rows) {
+    std::vector<std::string> cells;
+    for (const Column* column : chosen) cells.push_back(column->cell(row));
+    table.row(std::move(cells));
+  }
+  return table.text();
 }
 
 std::string span_text(const std::optional<Duration>& span) {
@@ -338,15 +409,6 @@ std::string heading(const RunReport& report, Columns columns) {
 
 }  // namespace
 
-std::string percentile_cell(const LatencyValue& value, std::size_t requests) {
-  constexpr std::size_t kFewest = 20;  // below, p95 is the largest
-  constexpr std::size_t kMany = 100;   // from here on, p99 is not
-  if (requests < kFewest) return fmt::format("of {}", requests);
-  return fmt::format("{}{:.3f}{}", value.bound == Bound::kLower ? ">" : "",
-                     to_seconds(value.value) * 1e3,
-                     requests < kMany ? fmt::format(" of {}", requests) : "");
-}
-
 std::string row_label(const RunReport& report, const PolicyResult& policy,
                       std::optional<std::size_t> filler) {
   const bool lossy = has_loss(concerning(report, policy, filler));
@@ -359,6 +421,18 @@ std::string_view without_marks(std::string_view label) {
     if (label.ends_with(mark)) label.remove_suffix(mark.size());
   }
   return label;
+}
+
+std::string server_table(const RunReport& report, Columns columns) {
+  std::vector<Row> rows;
+  for (const PolicyResult& policy : report.policies) {
+    for (const FillerResult& filler : policy.fillers) {
+      if (!filler.server) continue;
+      rows.push_back({&policy, &filler, policy_label(policy, report.policies), std::nullopt,
+                      filler.server->ttft.summary(), filler.server->tpot.summary()});
+    }
+  }
+  return rows.empty() ? "" : rows_text(kServerColumns, columns, report, rows);
 }
 
 std::string report_table(const RunReport& report, Columns columns) {
@@ -377,7 +451,7 @@ std::string report_table(const RunReport& report, Columns columns) {
   notes += lengths_text(report, columns);
   notes += power_limit_text(report.baseline.power_limit);
   std::string text = heading(report, columns);
-  text += rows_text(columns_of(report, columns), rows);
+  text += rows_text(kColumns, columns, report, rows);
   const std::string servers = server_table(report, columns);
   if (!servers.empty()) text += '\n' + servers;
   if (!notes.empty()) text += '\n' + notes;

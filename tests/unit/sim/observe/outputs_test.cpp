@@ -10,7 +10,6 @@
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/observe/report.hpp"
-#include "sim/observe/report_servers.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/observe/summary.hpp"
 #include "tests/unit/sim/observe/documented_names.hpp"
