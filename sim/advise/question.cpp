@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 #include <fmt/format.h>
-#include <sstream>
 
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
@@ -22,7 +21,6 @@ namespace {
 constexpr Range<double> kKeep{0.01, 1};
 constexpr Range<Duration> kLatency{std::chrono::microseconds(1), std::chrono::hours(1)};
 constexpr Range<Duration> kBudget{std::chrono::milliseconds(10), std::chrono::hours(24)};
-constexpr std::array<std::string_view, 2> kSloNames{"ttft", "tpot"};
 constexpr std::array<Choice<Load>, 2> kLoads{
     {{"searched", Load::kSearched}, {"as_given", Load::kAsGiven}}};
 
@@ -126,33 +124,6 @@ std::vector<policy::SystemFeature> read_features(const std::vector<std::string>&
 Limits with_latencies_scaled(Limits limits, double part) {
   for (std::optional<Duration>* latency : {&limits.p95, &limits.slo.ttft, &limits.slo.tpot}) {
     if (*latency) *latency = scale(**latency, part);
-  }
-  return limits;
-}
-
-TokenLatency read_slo(const std::string& text, Errors& faults) {
-  TokenLatency limits;
-  if (text.ends_with(',')) {
-    faults.push_back({"--slo", {}, "found " + quote_found(text) +
-                                       ", expected a limit after the last comma, or no comma: "
-                                       "ttft=500ms,tpot=50ms"});
-  }
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
-    const std::size_t equals = std::min(part.find('='), part.size());
-    const std::string name = part.substr(0, equals);
-    const auto span = parse_duration(part.substr(std::min(equals + 1, part.size())));
-    std::optional<Duration>* const limit = name == "ttft"   ? &limits.ttft
-                                           : name == "tpot" ? &limits.tpot
-                                                            : nullptr;
-    if (limit == nullptr) {
-      faults.push_back({"--slo", {}, unknown_name_message("limit", name, kSloNames)});
-    } else if (!span || *span < kLatency.low) {
-      faults.push_back({"--slo", {}, "found " + quote_found(part) + ", expected " + name +
-                                         "=TIME, such as " + name + "=50ms"});
-    } else {
-      *limit = *span;
-    }
   }
   return limits;
 }

@@ -91,9 +91,6 @@ struct Question {
 [[nodiscard]] std::vector<policy::SystemFeature> read_features(
     const std::vector<std::string>& words, const Error& place, Errors& faults);
 
-/// "ttft=500ms,tpot=50ms", as the option --slo has it. Faults name the option.
-[[nodiscard]] TokenLatency read_slo(const std::string& text, Errors& faults);
-
 /// Contradictions among limits and system, found before anything is loaded.
 [[nodiscard]] Errors check_question(const Question& question, const policy::Registry& registry);
 

@@ -97,7 +97,11 @@ CheckedResult<void> apply_options(const AdviseArguments& arguments, const CLI::A
   if (!arguments.p95.empty()) {
     question.limits.p95 = read_span("--p95", arguments.p95, Duration{1}, "more than 0s");
   }
-  if (!arguments.slo.empty()) question.limits.slo = advise::read_slo(arguments.slo, faults);
+  if (!arguments.slo.empty()) {
+    const auto limits = read_limits(arguments.slo, std::span(kLimitNames).first(2));
+    if (limits) question.limits.slo = {limits->ttft, limits->tpot};
+    else faults.push_back(limits.error());
+  }
   if (command.count("--budget") > 0) {
     question.budget = read_span("--budget", arguments.budget, kLeastBudget, "at least 10ms");
   }

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "sim/base/json.hpp"
+#include "sim/base/nearest.hpp"
 #include "sim/base/units.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/load_trace.hpp"
@@ -180,29 +181,32 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments, AppContext& c
   command.add_flag("--csv", arguments.csv, "Print CSV instead of the table")->excludes(json);
 }
 
-Result<observe::ServiceLimits> read_limits(const std::string& text) {
+Result<observe::ServiceLimits> read_limits(const std::string& text,
+                                           std::span<const std::string_view> names) {
   observe::ServiceLimits limits;
-  const std::array<std::pair<std::string_view, std::optional<Duration>*>, 3> known{
-      {{"ttft", &limits.ttft}, {"tpot", &limits.tpot}, {"latency", &limits.latency}}};
+  const std::array places{&limits.ttft, &limits.tpot, &limits.latency};  // by kLimitNames
   const std::vector<std::string> parts = split_list(text);
   const auto commas = static_cast<std::size_t>(std::ranges::count(text, ','));
   if (parts.size() != commas + 1) {
     return fail("--slo", {}, "found \"" + text + "\", expected one limit between commas");
   }
   for (const std::string& part : parts) {
-    const std::size_t sign = part.find('=');
-    const auto place = std::ranges::find(known, std::string_view(part).substr(0, sign),
-                                         [](const auto& entry) { return entry.first; });
-    if (sign == std::string::npos || place == known.end() || *place->second) {
-      return fail("--slo", {}, "found \"" + part +
-                                   "\", expected ttft=SPAN, tpot=SPAN or latency=SPAN, each once");
+    const std::size_t sign = std::min(part.find('='), part.size());
+    const std::string name = part.substr(0, sign);
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end()) {
+      return fail("--slo", {}, unknown_name_message("limit", name, names));
     }
-    Duration limit{};
-    BUBBLESIM_RETURN_IF_ERROR(read_duration("--slo", part.substr(sign + 1), limit));
-    if (limit == Duration{}) {
+    std::optional<Duration>& limit = *places[static_cast<std::size_t>(found - names.begin())];
+    const auto span = parse_duration(part.substr(std::min(sign + 1, part.size())));
+    if (!span || limit) {
+      return fail("--slo", {}, "found \"" + part + "\", expected " + name +
+                                   "=SPAN once, such as " + name + "=50ms");
+    }
+    if (*span == Duration{}) {
       return fail("--slo", {}, "found \"" + part + "\", expected more than 0s");
     }
-    *place->second = limit;
+    limit = *span;
   }
   return limits;
 }

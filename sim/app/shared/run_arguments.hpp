@@ -1,11 +1,13 @@
 // The arguments of `bubblesim run`: its options, and the readers of their texts.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/app/shared/app.hpp"
@@ -116,8 +118,10 @@ struct ConfigPlace {
 /// Overrides the config's values by the command line's.
 [[nodiscard]] Result<void> override_config(const RunArguments& arguments, run::RunConfig& config);
 
-/// Reads --slo: "ttft=500ms,tpot=50ms,latency=10s", each at most once.
-[[nodiscard]] Result<observe::ServiceLimits> read_limits(const std::string& text);
+inline constexpr std::array<std::string_view, 3> kLimitNames{"ttft", "tpot", "latency"};
+/// Reads --slo: "ttft=500ms,tpot=50ms,latency=10s", each of `names` at most once; more than 0s.
+[[nodiscard]] Result<observe::ServiceLimits> read_limits(
+    const std::string& text, std::span<const std::string_view> names = kLimitNames);
 
 /// The policy whose timeline is written: the one asked for; else SpecInF, if it runs; else the
 /// last.

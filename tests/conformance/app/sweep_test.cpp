@@ -240,7 +240,11 @@ TEST_F(Advise, FaultsSayWhatWouldDo) {
   expect_fault(kAdvise + "--p95 1us", HasSubstr("expected at least that"));
   expect_fault(kAdvise + "--want offline --p95 50ms", HasSubstr("has no latencies"));
   expect_fault(kAdvise + "--slo tftt=1s", HasSubstr("did you mean \"ttft\"?"));
-  expect_fault(kAdvise + "--slo ttft=fast", HasSubstr("such as ttft=50ms"));
+  for (const char* wrong : {"ttft", "ttft=fast", "ttft=1s,ttft=2s"}) {
+    expect_fault(kAdvise + "--slo " + wrong, HasSubstr("such as ttft=50ms"));
+  }
+  expect_fault(kAdvise + "--slo ttft=0s", HasSubstr("expected more than 0s"));
+  expect_fault(kAdvise + "--slo latency=1s", HasSubstr("unknown limit \"latency\""));
   expect_fault(kAdvise + "--want offline --slo ttft=1s", HasSubstr("has no latencies"));
   expect_fault(kAdvise + "--want offline --load 0.5", HasSubstr("always has a next request"));
   expect_fault(kAdvise + "--can msp", HasSubstr("did you mean \"mps\"?"));

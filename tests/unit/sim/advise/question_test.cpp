@@ -67,24 +67,6 @@ TEST(question, faults_say_what_would_do) {
               HasSubstr("chosen without one"));
 }
 
-TEST(question, limits_on_tokens_are_read_from_an_option) {
-  Errors faults;
-  const TokenLatency both = read_slo("ttft=500ms,tpot=50ms", faults);
-  EXPECT_TRUE(faults.empty());
-  EXPECT_EQ(both.ttft, Duration{std::chrono::milliseconds(500)});
-  EXPECT_EQ(both.tpot, Duration{std::chrono::milliseconds(50)});
-  EXPECT_EQ(read_slo("tpot=1s", faults).ttft, std::nullopt);
-  for (const char* wrong : {"tptt=1s", "ttft", "ttft=fast", "ttft=0s", "ttft=1s,",
-                            "ttft=1s,,tpot=1s", ",ttft=1s"}) {
-    faults.clear();
-    (void)read_slo(wrong, faults);
-    EXPECT_EQ(faults.size(), 1U) << wrong;
-  }
-  faults.clear();
-  (void)read_slo("ttft=1s,", faults);
-  EXPECT_THAT(faults.at(0).text(), HasSubstr("found \"ttft=1s,\", expected a limit after"));
-}
-
 TEST(question, latencies_are_scaled_together) {
   using namespace std::chrono_literals;
   const Limits limits = with_latencies_scaled({0.9, 50ms, {500ms, {}}}, 2);
