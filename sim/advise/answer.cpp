@@ -10,6 +10,7 @@
 #include "sim/advise/answer_parts.hpp"
 #include "sim/advise/question.hpp"
 #include "sim/advise/space.hpp"
+#include "sim/advise/trials.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/summary.hpp"
@@ -75,7 +76,7 @@ class Answerer {
     if (const Errors faults = check_axes(); !faults.empty()) return tl::unexpected<Errors>(faults);
     BUBBLESIM_RETURN_IF_ERROR(measure_alone());
     const Space space(registry_, question_.system, searched_places(question_, base_, parts_));
-    Trials trials(question_, registry_, shared_, parts_, trial_options());
+    Trials trials(question_, registry_, shared_, parts_, options_);
     begin("searching");
     const auto run = [&trials](const std::vector<Trial>& wanted) { return trials.run(wanted); };
     BUBBLESIM_ASSIGN_OR_RETURN(advice_.found, search(space, run, search_options()));
@@ -146,19 +147,6 @@ class Answerer {
     return faults;
   }
 
-  [[nodiscard]] TrialOptions trial_options() const {
-    TrialOptions options;
-    options.execute.threads = options_.threads;
-    options.execute.sweep = question_.name;
-    options.execute.device_folder = options_.config_folder + "/devices";
-    options.execute.version = options_.version;
-    options.config_folder = options_.config_folder;
-    options.store = options_.store;
-    options.execute.stop = options_.stop;
-    options.told = options_.tried;
-    return options;
-  }
-
   [[nodiscard]] SearchOptions search_options() const {
     SearchOptions options;
     options.limits = question_.limits;
@@ -180,11 +168,15 @@ class Answerer {
     return options_.why_not_measured && options_.why_not_live;
   }
 
-  CheckedResult<observe::RunReport> report_of(const Json& config) {
+  CheckedResult<run::LoadedRun> load(const Json& config) {
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig parsed,
         run::parse_run_config(compact_text(config), question_.base_file, registry_));
-    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, config));
+    return shared_.inputs.load(parsed, config);
+  }
+
+  CheckedResult<observe::RunReport> report_of(const Json& config) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, load(config));
     run::RunOptions how;
     how.baselines = {&shared_.baselines, sweep::baseline_keys(config)};
     how.threads = options_.threads;
@@ -233,10 +225,7 @@ class Answerer {
   /// What each filler serves on a GPU of its own, however long the question's runs are: a window of
   /// a given length may hold few requests, and counts those as whole that it holds in part.
   CheckedResult<void> measure_services(const Json& offline) {
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        const run::RunConfig parsed,
-        run::parse_run_config(compact_text(offline), question_.base_file, registry_));
-    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, offline));
+    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, load(offline));
     for (std::uint32_t i = 0; i < parts_.fillers.size(); ++i) {
       BUBBLESIM_ASSIGN_OR_RETURN(parts_.fillers[i].requests_per_s,
                                  loaded.server(i) != nullptr ? settled_rate(loaded, i)

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "sim/advise/advice.hpp"
-#include "sim/advise/trials.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/store/results_store.hpp"
@@ -20,13 +19,14 @@ struct AnswerOptions {
   std::size_t threads = 1;               ///< answers do not depend on the number
   store::ResultsStore* store = nullptr;  ///< null: nothing is kept
   const std::atomic<bool>* stop = nullptr;  ///< true: end at once; null: never
-  std::function<void(const std::string& step)> begins;
+  std::function<void(const std::string& step)> begins = nullptr;
   std::function<void(const SearchPlan&)> planned = nullptr;  ///< called before the search begins
-  std::function<void(const Trial&, const TrialResult&)> tried;
+  std::function<void(const Trial&, const TrialResult&)> tried = nullptr;  ///< for each, in order
   /// Why `bubblesim fill` would refuse a setting, and `bubblesim measure` one rank of a run config;
   /// an empty text: no refusal. Set both or neither; without them the search ignores refusals.
-  std::function<std::string(const Proposal&, policy::Role filler)> why_not_live;
-  std::function<std::string(const std::string& run_config, std::uint32_t rank)> why_not_measured;
+  std::function<std::string(const Proposal&, policy::Role filler)> why_not_live = nullptr;
+  std::function<std::string(const std::string& run_config, std::uint32_t rank)> why_not_measured =
+      nullptr;
 };
 
 /// Faults: of the base; a job that does not fit its GPU; a filler that fits nowhere beside it;

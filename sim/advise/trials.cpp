@@ -1,7 +1,6 @@
 #include "sim/advise/trials.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <mutex>
 #include <optional>
@@ -67,9 +66,9 @@ void slow_down(Json& config, const std::vector<std::uint32_t>& ranks, double fac
 }  // namespace
 
 Trials::Trials(const Question& question, const policy::Registry& registry,
-               sweep::SharedWork& shared, PartsAlone parts, TrialOptions options)
+               sweep::SharedWork& shared, PartsAlone parts, const AnswerOptions& options)
     : question_(question), registry_(registry), shared_(shared), parts_(std::move(parts)),
-      options_(std::move(options)),
+      options_(options),
       base_(std::make_shared<const Json>(Json::parse(question.base, nullptr, false))) {}
 
 Json Trials::config_of(const Trial& trial) const {
@@ -95,7 +94,7 @@ CheckedResult<store::PlannedRun> Trials::plan(const Trial& trial) {
                              sweep::run_content(config, options_.config_folder, files_));
   run.index = planned_++;
   run.seed = trial.seed;
-  run.key = sweep::run_key(content, run.seed, options_.execute.version);
+  run.key = sweep::run_key(content, run.seed, options_.version);
   run.point = sweep::point_key(content);
   for (const char* place : {"/policies/0", "/duration", "/warmup"}) {
     run.settings.push_back({place, sweep::text_at(config, place)});
@@ -151,8 +150,7 @@ Result<void> Trials::simulate(const std::vector<store::PlannedRun>& runs) {
   std::optional<sweep::RecordWriter> writer;
   if (options_.store != nullptr) writer.emplace(*options_.store);
   sweep::SweepPorts ports;
-  const std::atomic<bool>* stop = options_.execute.stop;
-  ports.stopped = [stop] { return stop != nullptr && *stop; };
+  ports.stopped = [stop = options_.stop] { return stop != nullptr && *stop; };
   ports.done = [&](store::RunRecord&& record) {
     // A run that was stopped says nothing of its setting.
     if (record.status != store::RunStatus::kDone && ports.stopped()) return;
@@ -162,7 +160,10 @@ Result<void> Trials::simulate(const std::vector<store::PlannedRun>& runs) {
     ++simulated_;
     if (writer) writer->add(std::move(record));
   };
-  sweep::execute_runs(runs, registry_, options_.execute, ports, shared_);
+  const sweep::ExecuteOptions how{options_.threads, question_.name,
+                                  options_.config_folder + "/devices", options_.version,
+                                  options_.stop};
+  sweep::execute_runs(runs, registry_, how, ports, shared_);
   return writer ? writer->finish() : Result<void>{};
 }
 
@@ -184,7 +185,7 @@ Result<std::vector<TrialResult>> Trials::run(const std::vector<Trial>& trials) {
     TrialResult result;
     result.reason = "stopped";
     results.push_back(found == known_.end() ? result : found->second);
-    if (options_.told) options_.told(trials[i], results.back());
+    if (options_.tried) options_.tried(trials[i], results.back());
   }
   return results;
 }

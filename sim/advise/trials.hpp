@@ -4,14 +4,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
-#include "sim/advise/space.hpp"
+#include "sim/advise/answer.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/store/results_store.hpp"
@@ -20,17 +19,11 @@
 
 namespace bubblesim::advise {
 
-struct TrialOptions {
-  sweep::ExecuteOptions execute;
-  std::string config_folder;           ///< holds devices/, models/, ...
-  store::ResultsStore* store = nullptr;  ///< null: nothing is kept
-  std::function<void(const Trial&, const TrialResult&)> told;  ///< called for each trial, in order
-};
-
 class Trials {
  public:
+  /// All but the parts must outlive it.
   Trials(const Question& question, const policy::Registry& registry, sweep::SharedWork& shared,
-         PartsAlone parts, TrialOptions options);
+         PartsAlone parts, const AnswerOptions& options);
 
   /// A result for each, in order; a stopped trial's is not `done`.
   [[nodiscard]] Result<std::vector<TrialResult>> run(const std::vector<Trial>& trials);
@@ -49,8 +42,8 @@ class Trials {
   const policy::Registry& registry_;
   sweep::SharedWork& shared_;
   PartsAlone parts_;
-  TrialOptions options_;
-  std::shared_ptr<const Json> base_;
+  const AnswerOptions& options_;
+  const std::shared_ptr<const Json> base_;
   sweep::FileHashes files_;
   std::unordered_set<std::string> stored_;  // keys of the store
   bool store_read_ = false;

@@ -1,5 +1,6 @@
 // Answers to questions about generated jobs, whose best is known by construction.
 #include "sim/advise/answer.hpp"
+#include "sim/advise/trials.hpp"
 
 #include <gmock/gmock.h>
 
@@ -324,9 +325,7 @@ TEST_F(AnswerTest, a_service_keeps_its_latency_under_other_seeds_as_often_as_sta
   ASSERT_TRUE(advice.found.best);
   EXPECT_GT(advice.found.best->result.gain, 0.1) << advice_text(advice, "c.json");
   sweep::SharedWork shared(kConfigs + "/devices");
-  TrialOptions options;
-  options.config_folder = kConfigs;
-  options.execute = {2, "again", kConfigs + "/devices", "test"};
+  const AnswerOptions options{kConfigs, "test", 2};
   Trials trials(advice.question, registry_, shared, {advice.alone.fillers, {0}}, options);
   std::vector<Trial> again(20);
   for (std::size_t i = 0; i < again.size(); ++i) {
