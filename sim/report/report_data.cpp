@@ -64,9 +64,15 @@ class StoreReading {
   }
 
   [[nodiscard]] ReportSource source() && {
-    for (auto& [name, counter] : counters_) data_.counters.push_back(counter);
-    for (ReportRun& run : data_.runs) {
-      for (auto& [counter, count] : run.counters) counter = place_of_counter(counter);
+    std::map<std::string, std::uint32_t> places;
+    for (const auto& [name, counter] : counters_) {
+      places.emplace(name, static_cast<std::uint32_t>(places.size()));
+      data_.counters.push_back(counter);
+    }
+    for (std::size_t run = 0; run < data_.runs.size(); ++run) {
+      for (const auto& [name, count] : counts_[run]) {
+        data_.runs[run].counters.emplace_back(places.at(name), count);
+      }
     }
     return std::move(source_);
   }
@@ -92,7 +98,7 @@ class StoreReading {
     run.finished_unix_ns = record.finished_unix_ns;
     run.cpu_s = to_seconds(record.cpu);
     run.patch = patch_of(record.run.config);
-    run.counters = add_counters(record);
+    counts_.push_back(add_counters(record));
     source_.settings.push_back(record.run.settings);
   }
 
@@ -115,27 +121,16 @@ class StoreReading {
     return kept;
   }
 
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> add_counters(
-      const store::RunRecord& record) {
-    std::vector<std::pair<std::uint32_t, std::uint64_t>> counted;
+  /// The counts of the record by counter.
+  std::vector<std::pair<std::string, std::uint64_t>> add_counters(const store::RunRecord& record) {
+    std::vector<std::pair<std::string, std::uint64_t>> counts;
     for (const auto& [name, entry] : record.counters) {
       auto [place, fresh] = counters_.try_emplace(name, ReportCounter{name, entry, 0});
-      if (fresh) {
-        place->second.entry.count = 0;
-        first_seen_.push_back(name);
-        numbers_.emplace(name, static_cast<std::uint32_t>(first_seen_.size() - 1));
-      }
-      place->second.entry.count += entry.count;
+      if (!fresh) place->second.entry.count += entry.count;
       ++place->second.runs;
-      counted.emplace_back(numbers_.at(name), entry.count);
+      counts.emplace_back(name, entry.count);
     }
-    return counted;
-  }
-
-  /// Counters stand by name; runs have them as first seen.
-  [[nodiscard]] std::uint32_t place_of_counter(std::uint32_t seen) const {
-    return static_cast<std::uint32_t>(
-        std::distance(counters_.begin(), counters_.find(first_seen_[seen])));
+    return counts;
   }
 
   void add_row(const store::RunRecord& record, const observe::ResultRow& row) {
@@ -171,8 +166,7 @@ class StoreReading {
   Json base_;
   std::size_t config_bytes_ = 0;
   std::map<std::string, ReportCounter> counters_;
-  std::map<std::string, std::uint32_t> numbers_;
-  std::vector<std::string> first_seen_;
+  std::vector<std::vector<std::pair<std::string, std::uint64_t>>> counts_;  // by run and counter
 };
 
 /// Runs, failures, counters, hosts and versions; the sweeps' names.
