@@ -1,7 +1,6 @@
 #include "sim/advise/space.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -9,7 +8,10 @@
 #include <utility>
 #include <variant>
 
+#include <fmt/format.h>
+
 #include "sim/base/json.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/base/units.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/sweep/sweep_config.hpp"
@@ -30,19 +32,9 @@ constexpr double kFirstNumber = 0.1;
 constexpr Duration kFirstSpan = std::chrono::microseconds(100);
 
 /// Six significant digits: equal settings have equal texts on every machine.
-std::string number_text(double number) {
-  char text[32];
-  const auto end =
-      std::to_chars(text, text + sizeof text, number, std::chars_format::general, 6).ptr;
-  return {text, end};
-}
+std::string number_text(double number) { return fmt::format("{:.6g}", number); }
 
-double rounded(double number) {
-  const std::string text = number_text(number);
-  double read = number;
-  std::from_chars(text.data(), text.data() + text.size(), read);
-  return read;
-}
+double number_of(const std::string& text) { return parse_number<double>(text).value_or(0); }
 
 template <class T>
 std::vector<Value> scaled(T value, T minimum, T maximum, T first, double factor) {
@@ -52,7 +44,7 @@ std::vector<Value> scaled(T value, T minimum, T maximum, T first, double factor)
     else return static_cast<double>(from);
   };
   const auto add = [&](double wanted) {
-    wanted = std::clamp(rounded(wanted), number(minimum), number(maximum));
+    wanted = std::clamp(number_of(number_text(wanted)), number(minimum), number(maximum));
     T to{};
     if constexpr (std::is_same_v<T, double>) to = wanted;
     else to = T{std::llround(wanted)};
@@ -112,12 +104,6 @@ Proposal with_value(Proposal proposal, const ParameterSpec& spec, const Value& v
     proposal.parameters[spec.name] = value;
   }
   return proposal;
-}
-
-double number_of(const std::string& text) {
-  double number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
 }
 
 std::vector<std::string> other_values(const PlaceRange& place, const std::string& value,

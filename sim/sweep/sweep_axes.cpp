@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/base/random.hpp"
 #include "sim/base/units.hpp"
 
@@ -33,12 +35,7 @@ constexpr double kLargestQuantity = 9.0e15;  // spans and sizes are exact as dou
 
 // To 12 significant digits.
 double rounded(double value) {
-  std::array<char, 40> text{};
-  const auto written = std::to_chars(text.data(), text.data() + text.size(), value,
-                                     std::chars_format::general, 12);
-  double out = value;
-  std::from_chars(text.data(), written.ptr, out);
-  return out;
+  return parse_number<double>(fmt::format("{:.12g}", value)).value_or(value);
 }
 
 std::string text_of(double value, Unit unit) {
