@@ -44,6 +44,11 @@ void add_row_filters(CLI::App& command, ResultsArguments& arguments);
 /// lacks.
 [[nodiscard]] Result<FilteredStore> open_filtered(const ResultsArguments& arguments);
 
+/// The run whose key begins with `key`. Fault: there is none, or several.
+[[nodiscard]] Result<store::RunRecord> find_record(store::ResultsStore& store,
+                                                   const std::string& where,
+                                                   const std::string& key);
+
 /// Each function prints.
 [[nodiscard]] ExitCode list_results(const ResultsArguments& arguments);
 [[nodiscard]] ExitCode show_result(const ResultsArguments& arguments);

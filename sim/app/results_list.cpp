@@ -324,30 +324,35 @@ void print_record(const store::RunRecord& record) {
 
 }  // namespace
 
+Result<store::RunRecord> find_record(store::ResultsStore& store, const std::string& where,
+                                     const std::string& key) {
+  store::RowFilter filter;
+  filter.key = key;
+  std::vector<store::RunRecord> found;
+  BUBBLESIM_RETURN_IF_ERROR(store.each_record(filter, [&](const store::RunRecord& record) {
+    if (found.size() < 8) found.push_back(record);
+  }));
+  if (found.size() == 1) return std::move(found[0]);
+  std::string keys;
+  for (const store::RunRecord& record : found) {
+    keys += (keys.empty() ? ": " : ", ") + record.run.key;
+  }
+  return fail(where, {},
+              found.empty() ? "found no run whose key begins with " + quote_found(key) +
+                                  "; 'bubblesim results' lists keys"
+                            : "found several runs whose keys begin with " + quote_found(key) +
+                                  keys);
+}
+
 ExitCode show_result(const ResultsArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
                              store::open_store(arguments.store, store::StoreAccess::kRead));
-  store::RowFilter filter;
-  filter.key = arguments.key;
-  std::vector<store::RunRecord> found;
-  BUBBLESIM_RETURN_IF_ERROR(store->each_record(filter, [&](const store::RunRecord& record) {
-    if (found.size() < 8) found.push_back(record);
-  }));
-  if (found.size() != 1) {
-    std::string keys;
-    for (const store::RunRecord& record : found) {
-      keys += (keys.empty() ? ": " : ", ") + record.run.key;
-    }
-    return fail(arguments.store, {},
-                found.empty() ? "found no run whose key begins with " +
-                                    quote_found(arguments.key) + "; 'list' shows keys"
-                              : "found several runs whose keys begin with " +
-                                    quote_found(arguments.key) + keys);
-  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto found,
+                             find_record(*store, arguments.store, arguments.key));
   if (arguments.json) {
-    print(indented_text(record_json(found[0]), 1) + "\n");
+    print(indented_text(record_json(found), 1) + "\n");
   } else {
-    print_record(found[0]);
+    print_record(found);
   }
   return kExitOk;
 }

@@ -23,65 +23,6 @@
 namespace bubblesim::app {
 namespace {
 
-// ---- What a sweep says when it ends, and its exit code.
-
-/// How far the whole sweep is, and what this start did.
-struct SweepOutcome {
-  std::string sweep;
-  std::string store;
-  SweepEnd end = SweepEnd::kAllDone;
-  SweepCounts counts;
-  std::size_t failed_before = 0;
-  std::size_t left = 0;  ///< beyond --limit or after a stop
-  double in_runs = 1;    ///< share of the threads' time
-  double seconds = 0;
-  bool untrusted = false;  ///< a result has a counter of severity error
-};
-
-void print_text(const SweepOutcome& outcome, const sweep::BestSoFar& best) {
-  const SweepCounts& counts = outcome.counts;
-  fmt::print("sweep {}: {} runs, {} stored before, {} done now", outcome.sweep,
-             counts.planned, counts.stored, counts.done);
-  if (counts.failed + outcome.failed_before > 0) {
-    fmt::print(", {} failed", counts.failed + outcome.failed_before);
-  }
-  if (outcome.left > 0) fmt::print(", {} left", outcome.left);
-  if (counts.done > 0) {
-    fmt::print("; {:.1f} s, {:.3g} runs/s, {:.1f} % of the time in runs", outcome.seconds,
-               static_cast<double>(counts.done) / outcome.seconds, 100 * outcome.in_runs);
-  }
-  const sweep::BestGoal& goal = best.goal();
-  fmt::print("\n{} {}", goal.better == sweep::Better::kMore ? "most" : "least", goal.column);
-  if (goal.training_kept > 0) fmt::print(", training kept >= {}", goal.training_kept);
-  fmt::print(": {}\nresults: {}\n", best_text(best), outcome.store);
-}
-
-void print_json(const SweepOutcome& outcome) {
-  const SweepCounts& counts = outcome.counts;
-  const Json json{{"event", outcome.end == SweepEnd::kAllDone ? "end" : "stopped"},
-                  {"sweep", outcome.sweep},
-                  {"runs", counts.planned},
-                  {"stored", counts.stored},
-                  {"done", counts.done},
-                  {"failed", counts.failed + outcome.failed_before},
-                  {"left", outcome.left},
-                  {"seconds", outcome.seconds},
-                  {"time_in_runs_fraction", outcome.in_runs},
-                  {"peak_memory_bytes", sweep::peak_memory().value},
-                  {"store", outcome.store}};
-  fmt::print("{}\n", compact_text(json));
-}
-
-void print_outcome(const SweepOutcome& outcome, const sweep::BestSoFar& best, SweepOutput output) {
-  output == SweepOutput::kJsonLines ? print_json(outcome) : print_text(outcome, best);
-}
-
-int exit_code(const SweepOutcome& outcome) {
-  if (outcome.end == SweepEnd::kStopped) return kExitInterrupted;
-  if (outcome.counts.failed + outcome.failed_before > 0) return kExitRunsFailed;
-  return outcome.untrusted ? kExitUntrusted : kExitOk;
-}
-
 struct SweepArguments {
   std::string config;
   std::string store;
@@ -107,6 +48,48 @@ struct Sweep {
   sweep::ExecuteOptions options;
   std::string store;
 };
+
+// ---- What a sweep says when it ends, and its exit code.
+
+/// How far the whole sweep is, beside what the display counted.
+struct SweepOutcome {
+  std::size_t failed = 0;  ///< before this start and now
+  std::size_t left = 0;    ///< beyond --limit or after a stop
+  double in_runs = 1;      ///< share of the threads' time
+  double seconds = 0;
+};
+
+void print_text(const Sweep& sweep, const SweepDisplay& display, const SweepOutcome& outcome) {
+  const SweepCounts& counts = display.counts();
+  fmt::print("sweep {}: {} runs, {} stored before, {} done now", sweep.config.name,
+             counts.planned, counts.stored, counts.done);
+  if (outcome.failed > 0) fmt::print(", {} failed", outcome.failed);
+  if (outcome.left > 0) fmt::print(", {} left", outcome.left);
+  if (counts.done > 0) {
+    fmt::print("; {:.1f} s, {:.3g} runs/s, {:.1f} % of the time in runs", outcome.seconds,
+               static_cast<double>(counts.done) / outcome.seconds, 100 * outcome.in_runs);
+  }
+  const sweep::BestGoal& goal = sweep.goal;
+  fmt::print("\n{} {}", goal.better == sweep::Better::kMore ? "most" : "least", goal.column);
+  if (goal.training_kept > 0) fmt::print(", training kept >= {}", goal.training_kept);
+  fmt::print(": {}\nresults: {}\n", best_text(display.best()), sweep.store);
+}
+
+void print_json(const Sweep& sweep, const SweepDisplay& display, const SweepOutcome& outcome) {
+  const SweepCounts& counts = display.counts();
+  const Json json{{"event", counts.are_all_done() ? "end" : "stopped"},
+                  {"sweep", sweep.config.name},
+                  {"runs", counts.planned},
+                  {"stored", counts.stored},
+                  {"done", counts.done},
+                  {"failed", outcome.failed},
+                  {"left", outcome.left},
+                  {"seconds", outcome.seconds},
+                  {"time_in_runs_fraction", outcome.in_runs},
+                  {"peak_memory_bytes", sweep::peak_memory().value},
+                  {"store", sweep.store}};
+  fmt::print("{}\n", compact_text(json));
+}
 
 // ---- The answer of --dry-run: number of runs, time, memory.
 
@@ -296,10 +279,6 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
       sweep::remaining_runs(sweep.shard_runs, sweep.config.name, *store, failed_runs(arguments),
                             best));
   if (arguments.retry_failed) forget(dead, sweep);
-  SweepOutcome outcome;
-  outcome.sweep = sweep.config.name;
-  outcome.store = sweep.store;
-  outcome.failed_before = left.failed;
   const std::size_t all = left.runs.size();
   if (arguments.limit > 0 && arguments.limit < all) left.runs.resize(arguments.limit);
   sweep.options.threads =
@@ -310,18 +289,19 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
       run_sweep_here(sweep::by_trust(left.runs, dead), dead, context.policies, sweep.options,
                      *store, std::move(journal), display,
                      {arguments.policy_bound, is_server(sweep.store) ? "" : sweep.store + ".kept"});
-  outcome.seconds = to_seconds(display.elapsed());
+  const double seconds = to_seconds(display.elapsed());
   BUBBLESIM_RETURN_IF_ERROR(end);
-  outcome.end = *end;
-  outcome.counts = display.counts();
-  outcome.untrusted = display.untrusted();
-  outcome.left = all - outcome.counts.done;
-  outcome.in_runs = to_seconds(display.time_in_runs()) /
-                    (outcome.seconds * static_cast<double>(sweep.options.threads));
+  const SweepCounts& counts = display.counts();
+  const SweepOutcome outcome{
+      left.failed + counts.failed, all - counts.done,
+      to_seconds(display.time_in_runs()) /
+          (seconds * static_cast<double>(sweep.options.threads)),
+      seconds};
   if (outcome.left == 0) forget(dead, sweep);
-  print_outcome(outcome, display.best(),
-                arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
-  return exit_code(outcome);
+  (arguments.json ? print_json : print_text)(sweep, display, outcome);
+  if (!counts.are_all_done()) return kExitInterrupted;
+  if (outcome.failed > 0) return kExitRunsFailed;
+  return display.untrusted() ? kExitUntrusted : kExitOk;
 }
 
 ExitCode plan_and_execute(const SweepArguments& arguments, AppContext& context) {

@@ -17,6 +17,7 @@
 #include "sim/app/shared/policy_options.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/store/store_export.hpp"
 
@@ -221,17 +222,15 @@ Result<sweep::Shard> shard_of_slurm() {
 }
 
 Result<sweep::Shard> parse_shard(const std::string& text) {
-  sweep::Shard shard;
-  const char* end = text.data() + text.size();
-  const auto index = std::from_chars(text.data(), end, shard.index);
-  const bool slash = index.ec == std::errc{} && index.ptr != end && *index.ptr == '/';
-  const auto count = std::from_chars(slash ? index.ptr + 1 : end, end, shard.count);
-  if (!slash || count.ec != std::errc{} || count.ptr != end || shard.index >= shard.count) {
-    return fail("--shard", {}, "found " + quote_found(text) +
-                                   "; expected slurm, or INDEX/COUNT with an index from 0 to "
-                                   "COUNT - 1, such as 0/4");
-  }
-  return shard;
+  const std::size_t slash = text.find('/');
+  const auto index = parse_number<std::uint32_t>(text.substr(0, slash));
+  const auto count = slash == std::string::npos
+                         ? std::nullopt
+                         : parse_number<std::uint32_t>(text.substr(slash + 1));
+  if (index && count && *index < *count) return sweep::Shard{*index, *count};
+  return fail("--shard", {}, "found " + quote_found(text) +
+                                 "; expected slurm, or INDEX/COUNT with an index from 0 to "
+                                 "COUNT - 1, such as 0/4");
 }
 
 }  // namespace
@@ -341,11 +340,10 @@ class LocalSweep {
 
 }  // namespace
 
-Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs, const sweep::DeadJournals& dead,
-                                const policy::Registry& registry,
-                                const sweep::ExecuteOptions& options, store::ResultsStore& store,
-                                std::unique_ptr<sweep::RunJournal> journal, SweepDisplay& display,
-                                const SweepEndings& endings) {
+Result<void> run_sweep_here(const sweep::RunsByTrust& runs, const sweep::DeadJournals& dead,
+                            const policy::Registry& registry, const sweep::ExecuteOptions& options,
+                            store::ResultsStore& store, std::unique_ptr<sweep::RunJournal> journal,
+                            SweepDisplay& display, const SweepEndings& endings) {
   {
     LocalSweep sweep(registry, options, store, std::move(journal), display, endings);
     sweep.give_up(runs.none, dead);
@@ -354,8 +352,7 @@ Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs, const sweep::Dea
     BUBBLESIM_RETURN_IF_ERROR(sweep.finish());
   }
   display.clear();
-  const std::size_t all = runs.none.size() + runs.with_others.size() + runs.alone.size();
-  return display.counts().done >= all ? SweepEnd::kAllDone : SweepEnd::kStopped;
+  return {};
 }
 
 }  // namespace bubblesim::app

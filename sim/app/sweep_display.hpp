@@ -35,6 +35,8 @@ struct SweepCounts {
   std::size_t to_do = 0;      ///< planned runs to do now
   std::size_t done = 0;       ///< runs done now, failed ones included
   std::size_t failed = 0;     ///< failed runs among `done`
+
+  [[nodiscard]] bool are_all_done() const { return done >= to_do; }
 };
 
 /// Any thread reports runs; one thread shows them.
@@ -100,11 +102,6 @@ class SweepDisplay {
 /// host unless each is bound to some of its own.
 [[nodiscard]] std::size_t usual_threads();
 
-enum class SweepEnd : std::uint8_t {
-  kAllDone,
-  kStopped,  ///< by a signal; finished runs are stored
-};
-
 /// What to do if a sweep ends early.
 struct SweepEndings {
   Duration policy_bound{};  ///< of policy_options.hpp
@@ -115,12 +112,12 @@ struct SweepEndings {
 /// that must run alone come last. A first Ctrl-C or other stop signal lets the runs in flight end;
 /// a second ends the process with 130 as soon as finished runs are stored. Fault: the store's; no
 /// further run is begun then. `journal`, unless null, lists the runs in flight.
-[[nodiscard]] Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs,
-                                              const sweep::DeadJournals& dead,
-                                              const policy::Registry& registry,
-                                              const sweep::ExecuteOptions& options,
-                                              store::ResultsStore& store,
-                                              std::unique_ptr<sweep::RunJournal> journal,
-                                              SweepDisplay& display, const SweepEndings& endings);
+[[nodiscard]] Result<void> run_sweep_here(const sweep::RunsByTrust& runs,
+                                          const sweep::DeadJournals& dead,
+                                          const policy::Registry& registry,
+                                          const sweep::ExecuteOptions& options,
+                                          store::ResultsStore& store,
+                                          std::unique_ptr<sweep::RunJournal> journal,
+                                          SweepDisplay& display, const SweepEndings& endings);
 
 }  // namespace bubblesim::app

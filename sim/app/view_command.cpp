@@ -273,20 +273,6 @@ Result<std::vector<std::pair<std::string, std::uint32_t>>> best_rows(
   return chosen;
 }
 
-Result<store::RunRecord> record_of(store::ResultsStore& store, const std::string& where,
-                                 const std::string& key) {
-  store::RowFilter filter;
-  filter.key = key;
-  std::vector<store::RunRecord> found;
-  BUBBLESIM_RETURN_IF_ERROR(store.each_record(filter, [&](const store::RunRecord& record) {
-    if (found.size() < 2) found.push_back(record);
-  }));
-  if (found.size() == 1) return std::move(found[0]);
-  return fail(where, "--timeline",
-              fmt::format("found {} whose key begins with {}; 'bubblesim results' lists keys",
-                          found.empty() ? "no run" : "several runs", quote_found(key)));
-}
-
 /// "best:3" as 3; nothing: it is a key.
 Result<std::optional<std::size_t>> best_count(const std::string& text) {
   if (!text.starts_with("best:")) return std::optional<std::size_t>{};
@@ -305,7 +291,7 @@ Result<std::vector<WantedTimeline>> wanted_timelines(store::ResultsStore& store,
     BUBBLESIM_ASSIGN_OR_RETURN(const auto count, best_count(text));
     if (!count) {
       BUBBLESIM_ASSIGN_OR_RETURN(store::RunRecord record,
-                                 record_of(store, arguments.results.store, text));
+                                 find_record(store, arguments.results.store, text));
       wanted.push_back({std::move(record), 0});
       continue;
     }
@@ -317,7 +303,7 @@ Result<std::vector<WantedTimeline>> wanted_timelines(store::ResultsStore& store,
     }
     for (const auto& [key, policy] : rows) {
       BUBBLESIM_ASSIGN_OR_RETURN(store::RunRecord record,
-                                 record_of(store, arguments.results.store, key));
+                                 find_record(store, arguments.results.store, key));
       wanted.push_back({std::move(record), policy});
     }
   }
