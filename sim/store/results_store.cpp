@@ -104,8 +104,6 @@ class Writer {
 
   [[nodiscard]] Result<std::size_t> write(const Distinct& distinct) {
     const std::vector<const RunRecord*>& records = distinct.records;
-    histograms_.clear();
-    for (const RunRecord* record : records) histograms_.push_back(encode_histograms(*record));
     BUBBLESIM_RETURN_IF_ERROR(clear_failed(records));
     BUBBLESIM_ASSIGN_OR_RETURN(const auto runs, insert_runs(records));
     BUBBLESIM_RETURN_IF_ERROR(insert_parts(records, runs));
@@ -135,7 +133,7 @@ class Writer {
     SqlParameters parameters{14, {}};
     parameters.values.reserve(records.size() * parameters.width);
     for (std::size_t i = 0; i < records.size(); ++i) {
-      append_run(parameters.values, *records[i], record_digest(*records[i], histograms_[i]));
+      append_run(parameters.values, *records[i], record_digest(*records[i]));
     }
     RunIds runs(records.size());
     BUBBLESIM_RETURN_IF_ERROR(database_.run(
@@ -159,12 +157,13 @@ class Writer {
   [[nodiscard]] Result<void> insert_parts(const std::vector<const RunRecord*>& records,
                                           const RunIds& runs) {
     Values settings, rows, latencies, counters;
+    std::list<std::vector<std::uint8_t>> histograms;  // that `latencies` refer to
     rows.reserve(records.size() * store_table("rows").columns.size());
     for (std::size_t i = 0; i < records.size(); ++i) {
       if (!runs[i]) continue;
       append_settings(settings, *runs[i], records[i]->run.settings);
       append_rows(rows, *runs[i], records[i]->rows);
-      append_latencies(latencies, *runs[i], *records[i], histograms_[i]);
+      append_latencies(latencies, *runs[i], *records[i], histograms);
       append_counters(counters, *runs[i], records[i]->counters);
     }
     BUBBLESIM_RETURN_IF_ERROR(insert("settings", std::move(settings)));
@@ -209,14 +208,14 @@ class Writer {
   }
 
   static void append_latencies(Values& values, std::int64_t run, const RunRecord& record,
-                               const EncodedHistograms& histograms) {
-    for (std::size_t i = 0; i < record.latencies.size(); ++i) {
-      const RecordedLatency& latency = record.latencies[i];
+                               std::list<std::vector<std::uint8_t>>& histograms) {
+    for (const RecordedLatency& latency : record.latencies) {
+      histograms.push_back(latency.histogram.encode());
       values.insert(values.end(),
                     {run, std::int64_t{latency.policy}, std::int64_t{latency.filler},
                      as_signed(latency.histogram.completed()),
                      as_signed(latency.histogram.unfinished()),
-                     std::span<const std::uint8_t>(histograms[i])});
+                     std::span<const std::uint8_t>(histograms.back())});
     }
   }
 
@@ -234,7 +233,6 @@ class Writer {
   }
 
   SqlDatabase& database_;
-  std::vector<EncodedHistograms> histograms_;  ///< of each record
 };
 
 /// Twice the same policy and filler.
@@ -326,9 +324,7 @@ class SqlStore final : public ResultsStore {
   [[nodiscard]] Result<std::unordered_set<std::string>> failed() override { return keys("failed"); }
   [[nodiscard]] Result<void> each_row(
       const RowFilter& filter, const std::function<void(const StoredRow&)>& visit) override {
-    const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
-      stored.relabel();
-      RunRecord& record = stored.record;
+    const auto visit_run = [&](RunRecord& record) {
       record.run.config.clear();
       StoredRow row{std::move(record.run), std::move(record.sweep), {}};
       for (observe::ResultRow& cells : record.rows) {
@@ -336,16 +332,13 @@ class SqlStore final : public ResultsStore {
         row.row = std::move(cells);
         visit(row);
       }
-      return {};
     };
     return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
   }
   [[nodiscard]] Result<void> each_run(
       const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) override {
     const bool by_row = !filter.policies.empty() || !filter.fillers.empty();
-    const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
-      stored.relabel();
-      RunRecord& record = stored.record;
+    const auto visit_run = [&](RunRecord& record) {
       const bool wanted = !by_row || std::ranges::any_of(record.rows, [&](const auto& row) {
         return passes(row, filter);
       });
@@ -353,7 +346,6 @@ class SqlStore final : public ResultsStore {
       record.latencies.clear();
       record.counters = {};
       if (wanted) visit(record);
-      return {};
     };
     return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
   }
@@ -373,13 +365,8 @@ class SqlStore final : public ResultsStore {
   using ResultsStore::each_record;
   [[nodiscard]] Result<void> each_record(
       const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) override {
-    const auto visit_record = [&](StoredRecord& stored) -> Result<void> {
-      stored.relabel();
-      visit(stored.record);
-      return {};
-    };
     const RunsOf runs_of = filter.sweeps.empty() ? RunsOf::kFirstSweep : RunsOf::kEachSweep;
-    return read_records(*database_, filter, runs_of, shape_, visit_record);
+    return read_records(*database_, filter, runs_of, shape_, visit);
   }
   [[nodiscard]] Result<void> check_names(const RowFilter& filter) override {
     const std::string others = shape_.memberships ? " UNION SELECT sweep FROM memberships" : "";

@@ -90,12 +90,6 @@ std::vector<const Item*> in_order(const std::vector<Item>& items) {
 
 }  // namespace
 
-EncodedHistograms encode_histograms(const RunRecord& record) {
-  EncodedHistograms all;
-  for (const RecordedLatency& latency : record.latencies) all.push_back(latency.histogram.encode());
-  return all;
-}
-
 std::uint64_t membership_digest(std::string_view sweep, const PlannedRun& run) {
   Digest digest;
   digest.all(sweep, run.key, run.point, run.index, std::uint64_t{run.repetition});
@@ -104,10 +98,6 @@ std::uint64_t membership_digest(std::string_view sweep, const PlannedRun& run) {
 }
 
 std::uint64_t record_digest(const RunRecord& record) {
-  return record_digest(record, encode_histograms(record));
-}
-
-std::uint64_t record_digest(const RunRecord& record, const EncodedHistograms& histograms) {
   Digest digest;
   const PlannedRun& run = record.run;
   digest.all(run.key, record.sweep, run.point, run.config, record.reason, record.host,
@@ -123,8 +113,8 @@ std::uint64_t record_digest(const RunRecord& record, const EncodedHistograms& hi
   }
   for (const RecordedLatency* latency : in_order(record.latencies)) {
     digest.all(std::uint64_t{latency->policy}, std::uint64_t{latency->filler});
-    const auto place = static_cast<std::size_t>(latency - record.latencies.data());
-    digest.add(std::span<const std::uint8_t>(histograms[place]));
+    const std::vector<std::uint8_t> histogram = latency->histogram.encode();
+    digest.add(std::span(histogram));
   }
   for (const auto& [name, entry] : record.counters) {
     digest.all(name, severity_name(entry.severity), entry.count, entry.help);

@@ -75,14 +75,7 @@ struct RunRecord {
 /// rows have a cell for each column.
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record);
 
-/// The encoded histograms of RunRecord::latencies, for a digest without encoding them again.
-using EncodedHistograms = std::vector<std::vector<std::uint8_t>>;
-[[nodiscard]] std::uint64_t record_digest(const RunRecord& record,
-                                          const EncodedHistograms& histograms);
-
 /// The digest of a run's membership in a sweep: sweep, key, index, point, repetition, settings.
 [[nodiscard]] std::uint64_t membership_digest(std::string_view sweep, const PlannedRun& run);
-
-[[nodiscard]] EncodedHistograms encode_histograms(const RunRecord& record);
 
 }  // namespace bubblesim::store

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include "sim/base/json.hpp"
 #include "sim/store/run_record.hpp"
@@ -67,6 +70,25 @@ std::optional<Severity> severity_of(std::string_view name) {
   return std::nullopt;
 }
 
+/// A run as stored, with its stored digest.
+struct StoredRecord {
+  RunRecord record;
+  std::int64_t digest = 0;
+  /// If another sweep stored the record, the sweep that it was read for: its name, and the run's
+  /// index, point, repetition and settings in it.
+  std::optional<std::pair<std::string, PlannedRun>> member;
+};
+
+/// Replaces the record's sweep by `member`.
+void relabel(StoredRecord& stored) {
+  if (!stored.member) return;
+  auto& [sweep, run] = *stored.member;
+  run.seed = stored.record.run.seed;
+  run.config = std::move(stored.record.run.config);
+  stored.record.run = std::move(run);
+  stored.record.sweep = std::move(sweep);
+}
+
 class Reader {
  public:
   Reader(SqlDatabase& database, const RowFilter& filter, RunsOf runs_of, const StoreShape& shape)
@@ -77,7 +99,7 @@ class Reader {
     }
   }
 
-  [[nodiscard]] Result<void> read(const std::function<Result<void>(StoredRecord&)>& visit) {
+  [[nodiscard]] Result<void> read(const std::function<void(RunRecord&)>& visit) {
     while (true) {
       BUBBLESIM_RETURN_IF_ERROR(read_page());
       if (page_.empty()) return {};
@@ -88,7 +110,8 @@ class Reader {
           continue;
         }
         BUBBLESIM_RETURN_IF_ERROR(check(record));
-        BUBBLESIM_RETURN_IF_ERROR(visit(record));
+        relabel(record);
+        visit(record.record);
       }
       if (page_.size() < kPageRuns) return {};
     }
@@ -291,24 +314,13 @@ bool names_cell(const observe::ResultRow& row, std::string_view column,
 
 }  // namespace
 
-void StoredRecord::relabel() {
-  if (!member) return;
-  auto& [sweep, run] = *member;
-  record.sweep = std::move(sweep);
-  record.run.index = run.index;
-  record.run.point = std::move(run.point);
-  record.run.repetition = run.repetition;
-  record.run.settings = std::move(run.settings);
-  member.reset();
-}
-
 bool passes(const observe::ResultRow& row, const RowFilter& filter) {
   return names_cell(row, "policy", filter.policies) && names_cell(row, "filler", filter.fillers);
 }
 
 Result<void> read_records(SqlDatabase& database, const RowFilter& filter, RunsOf runs_of,
                           const StoreShape& shape,
-                          const std::function<Result<void>(StoredRecord&)>& visit) {
+                          const std::function<void(RunRecord&)>& visit) {
   return in_transaction(database, SqlTransaction::kRead, [&] {
     return Reader(database, filter, runs_of, shape).read(visit);
   });

@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/store/results_store.hpp"
@@ -25,23 +23,13 @@ enum class RunsOf : std::uint8_t {
   kFirstSweep,  ///< once, for the sweep that stored it
 };
 
-/// A run as stored, with its stored digest.
-struct StoredRecord {
-  RunRecord record;
-  std::int64_t digest = 0;
-  /// If another sweep stored the record, the sweep that it was read for: its name, and the run's
-  /// index, point, repetition and settings in it.
-  std::optional<std::pair<std::string, PlannedRun>> member;
-  /// Replaces the record's sweep by `member`; `digest` no longer matches the record then.
-  void relabel();
-};
-
-/// Runs that may pass the filter (sweeps and settings are checked, rows are not), in the order of
-/// sweep, index, key. Reads one state of the store, without records added meanwhile. A fault of
-/// `visit`, or a run whose digest differs from the stored one, ends the walk.
-[[nodiscard]] Result<void> read_records(
-    SqlDatabase& database, const RowFilter& filter, RunsOf runs_of, const StoreShape& shape,
-    const std::function<Result<void>(StoredRecord&)>& visit);
+/// Runs that may pass the filter (sweeps and settings are checked, rows are not), as their sweep
+/// has them, in the order of sweep, index, key. Reads one state of the store, without records added
+/// meanwhile. A run whose digest differs from the stored one ends the walk. `visit` may take the
+/// record.
+[[nodiscard]] Result<void> read_records(SqlDatabase& database, const RowFilter& filter,
+                                        RunsOf runs_of, const StoreShape& shape,
+                                        const std::function<void(RunRecord&)>& visit);
 
 /// Whether a row has one of the filter's policies and one of its fillers.
 [[nodiscard]] bool passes(const observe::ResultRow& row, const RowFilter& filter);
