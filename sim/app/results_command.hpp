@@ -8,6 +8,7 @@
 
 #include "sim/app/shared/app.hpp"
 #include "sim/base/result.hpp"
+#include "sim/store/compare_policies.hpp"
 #include "sim/store/results_store.hpp"
 
 namespace bubblesim::app {
@@ -43,6 +44,9 @@ void add_row_filters(CLI::App& command, ResultsArguments& arguments);
 /// The store, opened to read, and the options' filter. Fault: the filter has a name that the store
 /// lacks.
 [[nodiscard]] Result<FilteredStore> open_filtered(const ResultsArguments& arguments);
+
+[[nodiscard]] store::CompareOptions compare_options(const ResultsArguments& arguments,
+                                                    const FilteredStore& opened);
 
 /// The run whose key begins with `key`. Fault: there is none, or several.
 [[nodiscard]] Result<store::RunRecord> find_record(store::ResultsStore& store,

@@ -211,15 +211,18 @@ Line comparison_line(const store::PolicyComparison& line, bool for_people) {
 
 }  // namespace
 
+store::CompareOptions compare_options(const ResultsArguments& arguments,
+                                      const FilteredStore& opened) {
+  const auto group = arguments.by_point ? store::ComparisonGroup::kPoint
+                                        : store::ComparisonGroup::kAll;
+  return {arguments.metrics, arguments.baseline, group, arguments.confidence, opened.filter};
+}
+
 ExitCode compare_results(const ResultsArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto opened, open_filtered(arguments));
-  store::CompareOptions options;
-  options.metrics = arguments.metrics;
-  options.baseline = arguments.baseline;
-  options.confidence = arguments.confidence;
-  options.filter = opened.filter;
-  if (arguments.by_point) options.group = store::ComparisonGroup::kPoint;
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto compared, store::compare_policies(*opened.store, options));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto compared,
+      store::compare_policies(*opened.store, compare_options(arguments, opened)));
   const bool for_people = !arguments.json && !arguments.csv;
   std::vector<Line> lines{{"metric", "filler", "point", "policy", "pairs", "mean",
                            "baseline_mean", "difference", "low", "high", "differs", "unpaired",

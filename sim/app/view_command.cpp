@@ -329,10 +329,7 @@ ExitCode report_results(ReportArguments& arguments, AppContext& context) {
   ProgressLine progress;
   progress.show("reading " + arguments.results.store);
   BUBBLESIM_ASSIGN_OR_RETURN(
-      auto data,
-      report::collect_report(
-          *opened.store,
-          {opened.filter, arguments.results.baseline, arguments.results.confidence}));
+      auto data, report::collect_report(*opened.store, compare_options(arguments.results, opened)));
   if (!arguments.title.empty()) data.title = arguments.title;
   data.selection = selection_text(arguments);
   BUBBLESIM_ASSIGN_OR_RETURN(const auto wanted,

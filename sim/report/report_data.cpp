@@ -170,7 +170,7 @@ class StoreReading {
 };
 
 /// Runs, failures, counters, hosts and versions; the sweeps' names.
-Result<ReportSource> read_store(store::ResultsStore& store, const ReportOptions& options,
+Result<ReportSource> read_store(store::ResultsStore& store, const store::CompareOptions& options,
                                 ReportData& data) {
   StoreReading reading(options.filter, data);
   store::RowFilter filter = options.filter;
@@ -416,17 +416,14 @@ bool varies_policies(const ReportSweep& sweep) {
   });
 }
 
-Result<void> add_comparisons(store::ResultsStore& store, const ReportOptions& options,
+Result<void> add_comparisons(store::ResultsStore& store, const store::CompareOptions& options,
                              ReportData& data) {
   for (std::uint32_t index = 0; index < data.sweeps.size(); ++index) {
     ReportSweep& sweep = data.sweeps[index];
     const auto is_own = [&](const ReportPoint& point) { return point.sweep == index; };
     if (std::ranges::none_of(data.points, is_own) || varies_policies(sweep)) continue;
-    store::CompareOptions compare;
+    store::CompareOptions compare = options;
     compare.metrics = compared_metrics();
-    compare.baseline = options.baseline;
-    compare.confidence = options.confidence;
-    compare.filter = options.filter;
     compare.filter.sweeps = {sweep.name};
     for (const auto group : {store::ComparisonGroup::kAll, store::ComparisonGroup::kPoint}) {
       if (group == store::ComparisonGroup::kPoint && sweep.axes.empty()) continue;
@@ -468,11 +465,8 @@ ReportValue mean_over_seeds(const std::vector<std::optional<double>>& values, do
   return result;
 }
 
-Result<ReportData> collect_report(store::ResultsStore& store, const ReportOptions& options) {
-  if (!(options.confidence > 0 && options.confidence < 1)) {
-    return fail("found a confidence of " + std::to_string(options.confidence) +
-                ", expected one between 0 and 1, such as 0.95");
-  }
+Result<ReportData> collect_report(store::ResultsStore& store, const store::CompareOptions& options) {
+  BUBBLESIM_RETURN_IF_ERROR(store::check_confidence(options.confidence));
   ReportData data;
   data.confidence = options.confidence;
   BUBBLESIM_ASSIGN_OR_RETURN(ReportSource source, read_store(store, options, data));

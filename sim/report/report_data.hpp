@@ -25,12 +25,6 @@
 
 namespace bubblesim::report {
 
-struct ReportOptions {
-  store::RowFilter filter;
-  std::string baseline;      ///< of comparisons; empty: the first policy of each sweep
-  double confidence = 0.95;  ///< of every interval, in (0, 1)
-};
-
 /// The most bytes of config texts in a report; further configs are left out and counted.
 inline constexpr std::size_t kReportConfigBytes = std::size_t{3} << 20;
 /// The most failed runs that a report lists; further ones are counted.
@@ -147,9 +141,11 @@ struct ReportData {
   std::vector<ReportTimeline> timelines;
 };
 
-/// Reads the store. A store without rows gives a report that says so, not a fault.
+/// Reads the store. A store without rows gives a report that says so, not a fault. Of the options,
+/// metrics and group are the report's own; the baseline is that of comparisons, the confidence that
+/// of every interval.
 [[nodiscard]] Result<ReportData> collect_report(store::ResultsStore& store,
-                                                const ReportOptions& options);
+                                                const store::CompareOptions& options);
 
 /// The mean of the present values; with an interval if there are at least two.
 [[nodiscard]] ReportValue mean_over_seeds(const std::vector<std::optional<double>>& values,

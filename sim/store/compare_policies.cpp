@@ -225,6 +225,12 @@ Result<std::size_t> find_column(std::string_view name) {
   return fail(unknown_name_message("metric", name, names));
 }
 
+Result<void> check_confidence(double confidence) {
+  if (confidence > 0 && confidence < 1) return {};
+  return fail("found a confidence of " + std::to_string(confidence) +
+              ", expected one between 0 and 1, such as 0.95");
+}
+
 double paired_half_width(std::span<const double> differences, double confidence) {
   BUBBLESIM_CHECK(differences.size() > 1, "an interval needs two differences");
   const auto count = static_cast<double>(differences.size());
@@ -236,10 +242,7 @@ double paired_half_width(std::span<const double> differences, double confidence)
 }
 
 Result<Comparison> compare_policies(ResultsStore& store, const CompareOptions& options) {
-  if (!(options.confidence > 0 && options.confidence < 1)) {
-    return fail("found a confidence of " + std::to_string(options.confidence) +
-                ", expected one between 0 and 1, such as 0.95");
-  }
+  BUBBLESIM_RETURN_IF_ERROR(check_confidence(options.confidence));
   std::vector<std::size_t> metrics;
   const std::span<const std::string> names =
       options.metrics.empty() ? default_metrics() : std::span<const std::string>(options.metrics);

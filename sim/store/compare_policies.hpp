@@ -87,6 +87,9 @@ struct Comparison {
 /// Index of a column in result_columns(), or a fault with the nearest name.
 [[nodiscard]] Result<std::size_t> find_column(std::string_view name);
 
+/// Fault: it is not in (0, 1).
+[[nodiscard]] Result<void> check_confidence(double confidence);
+
 [[nodiscard]] Result<Comparison> compare_policies(ResultsStore& store,
                                                   const CompareOptions& options);
 

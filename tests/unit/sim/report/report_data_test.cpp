@@ -41,7 +41,7 @@ class ReportCase : public testing::Test {
     return record;
   }
   void add(const store::RunRecord& record) { ASSERT_TRUE(store_->add({&record, 1})); }
-  [[nodiscard]] ReportData report(const ReportOptions& options = {}) {
+  [[nodiscard]] ReportData report(const store::CompareOptions& options = {}) {
     return must(collect_report(*store_, options));
   }
 
@@ -204,7 +204,7 @@ TEST_F(ReportOfAStore, ComparesAsResultsCompareDoes) {
 
 TEST_F(ReportOfAStore, ABaselineThatIsNotThereIsAFault) {
   add(run(0, "exclusive", "1", 1, 10, 1.0));
-  ReportOptions options;
+  store::CompareOptions options;
   options.baseline = "exclusiv";
   const auto data = error_of(collect_report(*store_, options));
   EXPECT_THAT(data.text(), HasSubstr("exclusive"));
