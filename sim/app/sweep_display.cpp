@@ -285,7 +285,8 @@ class LocalSweep {
   LocalSweep(const policy::Registry& registry, const sweep::ExecuteOptions& options,
              store::ResultsStore& store, std::unique_ptr<sweep::RunJournal> journal,
              SweepDisplay& display, const SweepEndings& endings)
-      : registry_(registry), options_(options), journal_(std::move(journal)), display_(display),
+      : registry_(registry), options_(options), shared_(options.device_folder),
+        journal_(std::move(journal)), display_(display),
         writer_(store, endings.kept_in),
         timeout_(endings.policy_bound, [this] { keep_finished(writer_, display_); }),
         watch_(std::in_place, kSweepTick, [this] { look(); }) {}
@@ -309,7 +310,7 @@ class LocalSweep {
     ports.stopped = [&] { return signals_.count() > 0 || writer_.failed(); };
     sweep::ExecuteOptions options = options_;
     options.threads = threads;
-    sweep::execute_runs(runs, registry_, options, ports);
+    sweep::execute_runs(runs, registry_, options, ports, shared_);
   }
 
   [[nodiscard]] Result<void> finish() {
@@ -330,6 +331,7 @@ class LocalSweep {
 
   const policy::Registry& registry_;
   const sweep::ExecuteOptions& options_;
+  sweep::SharedWork shared_;
   std::unique_ptr<sweep::RunJournal> journal_;
   SweepDisplay& display_;
   StopSignals signals_{SecondSignal::kIsCounted};

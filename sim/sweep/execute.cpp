@@ -164,12 +164,6 @@ store::RunRecord execute_run(const store::PlannedRun& run, const policy::Registr
 }
 
 void execute_runs(const std::vector<store::PlannedRun>& runs, const policy::Registry& registry,
-                  const ExecuteOptions& options, const SweepPorts& ports) {
-  SharedWork shared(options.device_folder);
-  execute_runs(runs, registry, options, ports, shared);
-}
-
-void execute_runs(const std::vector<store::PlannedRun>& runs, const policy::Registry& registry,
                   const ExecuteOptions& options, const SweepPorts& ports, SharedWork& shared) {
   const std::size_t threads = std::max<std::size_t>(1, std::min(options.threads, runs.size()));
   std::atomic<std::size_t> next{0};

@@ -69,10 +69,6 @@ struct SharedWork {
 /// Executes the runs in their order. Returns when all are done, or `stopped` and the runs in flight
 /// are done. A failed run gives a record with the reason.
 void execute_runs(const std::vector<store::PlannedRun>& runs, const policy::Registry& registry,
-                  const ExecuteOptions& options, const SweepPorts& ports);
-
-/// Executes runs as above, with inputs and baselines of other calls.
-void execute_runs(const std::vector<store::PlannedRun>& runs, const policy::Registry& registry,
                   const ExecuteOptions& options, const SweepPorts& ports, SharedWork& shared);
 
 /// This machine's name; empty: it has none.

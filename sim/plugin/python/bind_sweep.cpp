@@ -46,7 +46,8 @@ class Execution {
       ++done_;
     };
     ports.stopped = [&] { return stop_ || writer_.failed(); };
-    sweep::execute_runs(runs_, registry, options, ports);
+    sweep::SharedWork shared(options.device_folder);
+    sweep::execute_runs(runs_, registry, options, ports, shared);
   }
   [[nodiscard]] Result<void> finish() { return writer_.finish(); }
   [[nodiscard]] std::atomic<bool>& stop() { return stop_; }

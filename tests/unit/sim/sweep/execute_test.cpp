@@ -35,7 +35,8 @@ std::map<std::uint64_t, store::RunRecord> execute(const std::vector<store::Plann
     records[record.run.index] = std::move(record);
   };
   ports.stopped = [] { return false; };
-  execute_runs(runs, registry, options(threads), ports);
+  SharedWork shared(kDeviceFolder);
+  execute_runs(runs, registry, options(threads), ports, shared);
   return records;
 }
 
