@@ -286,9 +286,9 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
   SweepDisplay display({sweep.shard_runs.size(), left.done + left.failed, left.runs.size(), 0, 0},
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
-      run_sweep_here(sweep::by_trust(left.runs, dead), dead, context.policies, sweep.options,
-                     *store, std::move(journal), display,
-                     {arguments.policy_bound, is_server(sweep.store) ? "" : sweep.store + ".kept"});
+      run_sweep_here(left.runs, dead, context.policies, sweep.options, *store, std::move(journal),
+                     display, arguments.policy_bound,
+                     is_server(sweep.store) ? "" : sweep.store + ".kept");
   const double seconds = to_seconds(display.elapsed());
   BUBBLESIM_RETURN_IF_ERROR(end);
   const SweepCounts& counts = display.counts();

@@ -284,11 +284,11 @@ class LocalSweep {
  public:
   LocalSweep(const policy::Registry& registry, const sweep::ExecuteOptions& options,
              store::ResultsStore& store, std::unique_ptr<sweep::RunJournal> journal,
-             SweepDisplay& display, const SweepEndings& endings)
+             SweepDisplay& display, Duration policy_bound, const std::string& kept_in)
       : registry_(registry), options_(options), shared_(options.device_folder),
         journal_(std::move(journal)), display_(display),
-        writer_(store, endings.kept_in),
-        timeout_(endings.policy_bound, [this] { keep_finished(writer_, display_); }),
+        writer_(store, kept_in),
+        timeout_(policy_bound, [this] { keep_finished(writer_, display_); }),
         watch_(std::in_place, kSweepTick, [this] { look(); }) {}
 
   void give_up(const std::vector<store::PlannedRun>& runs, const sweep::DeadJournals& dead) {
@@ -342,15 +342,23 @@ class LocalSweep {
 
 }  // namespace
 
-Result<void> run_sweep_here(const sweep::RunsByTrust& runs, const sweep::DeadJournals& dead,
-                            const policy::Registry& registry, const sweep::ExecuteOptions& options,
-                            store::ResultsStore& store, std::unique_ptr<sweep::RunJournal> journal,
-                            SweepDisplay& display, const SweepEndings& endings) {
+Result<void> run_sweep_here(const std::vector<store::PlannedRun>& runs,
+                            const sweep::DeadJournals& dead, const policy::Registry& registry,
+                            const sweep::ExecuteOptions& options, store::ResultsStore& store,
+                            std::unique_ptr<sweep::RunJournal> journal, SweepDisplay& display,
+                            Duration policy_bound, const std::string& kept_in) {
+  const auto trusted = [&](sweep::Trust trust) {
+    std::vector<store::PlannedRun> of_trust;
+    for (const store::PlannedRun& run : runs) {
+      if (sweep::trust_in(dead.suspicion(run.key)) == trust) of_trust.push_back(run);
+    }
+    return of_trust;
+  };
   {
-    LocalSweep sweep(registry, options, store, std::move(journal), display, endings);
-    sweep.give_up(runs.none, dead);
-    sweep.run(runs.with_others, options.threads);
-    sweep.run(runs.alone, 1);
+    LocalSweep sweep(registry, options, store, std::move(journal), display, policy_bound, kept_in);
+    sweep.give_up(trusted(sweep::Trust::kNone), dead);
+    sweep.run(trusted(sweep::Trust::kWithOthers), options.threads);
+    sweep.run(trusted(sweep::Trust::kAlone), 1);
     BUBBLESIM_RETURN_IF_ERROR(sweep.finish());
   }
   display.clear();

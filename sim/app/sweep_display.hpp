@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/app/shared/app.hpp"
 #include "sim/base/result.hpp"
@@ -102,22 +103,15 @@ class SweepDisplay {
 /// host unless each is bound to some of its own.
 [[nodiscard]] std::size_t usual_threads();
 
-/// What to do if a sweep ends early.
-struct SweepEndings {
-  Duration policy_bound{};  ///< of policy_options.hpp
-  std::string kept_in;      ///< of execute.hpp
-};
-
-/// Runs `runs` and adds their records to `store`; untrusted ones are stored as failed, and those
-/// that must run alone come last. A first Ctrl-C or other stop signal lets the runs in flight end;
-/// a second ends the process with 130 as soon as finished runs are stored. Fault: the store's; no
-/// further run is begun then. `journal`, unless null, lists the runs in flight.
-[[nodiscard]] Result<void> run_sweep_here(const sweep::RunsByTrust& runs,
-                                          const sweep::DeadJournals& dead,
-                                          const policy::Registry& registry,
-                                          const sweep::ExecuteOptions& options,
-                                          store::ResultsStore& store,
-                                          std::unique_ptr<sweep::RunJournal> journal,
-                                          SweepDisplay& display, const SweepEndings& endings);
+/// Runs `runs` and adds their records to `store`; those that `dead` journals speak against are
+/// stored as failed, or come last and alone. A first Ctrl-C or other stop signal lets the runs in
+/// flight end; a second ends the process with 130 as soon as finished runs are stored. Fault: the
+/// store's; no further run is begun then. `journal`, unless null, lists the runs in flight;
+/// `policy_bound` is that of policy_options.hpp, `kept_in` that of execute.hpp.
+[[nodiscard]] Result<void> run_sweep_here(
+    const std::vector<store::PlannedRun>& runs, const sweep::DeadJournals& dead,
+    const policy::Registry& registry, const sweep::ExecuteOptions& options,
+    store::ResultsStore& store, std::unique_ptr<sweep::RunJournal> journal, SweepDisplay& display,
+    Duration policy_bound, const std::string& kept_in);
 
 }  // namespace bubblesim::app

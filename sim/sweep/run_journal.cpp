@@ -208,16 +208,4 @@ std::string reason_of(const Suspicion& suspicion) {
          "there is";
 }
 
-RunsByTrust by_trust(const std::vector<store::PlannedRun>& runs, const DeadJournals& dead) {
-  RunsByTrust sorted;
-  for (const store::PlannedRun& run : runs) {
-    switch (trust_in(dead.suspicion(run.key))) {
-      case Trust::kWithOthers: sorted.with_others.push_back(run); break;
-      case Trust::kAlone: sorted.alone.push_back(run); break;
-      case Trust::kNone: sorted.none.push_back(run); break;
-    }
-  }
-  return sorted;
-}
-
 }  // namespace bubblesim::sweep

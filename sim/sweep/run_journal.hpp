@@ -116,14 +116,4 @@ inline constexpr std::size_t kDeathsBeforeFailed = 3;
 /// Why a run is not tried again.
 [[nodiscard]] std::string reason_of(const Suspicion& suspicion);
 
-struct RunsByTrust {
-  std::vector<store::PlannedRun> with_others;
-  std::vector<store::PlannedRun> alone;
-  std::vector<store::PlannedRun> none;
-};
-
-/// Sorts the runs by trust from dead journals, each list in the order given.
-[[nodiscard]] RunsByTrust by_trust(const std::vector<store::PlannedRun>& runs,
-                                   const DeadJournals& dead);
-
 }  // namespace bubblesim::sweep
