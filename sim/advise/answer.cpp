@@ -69,7 +69,7 @@ class Answerer {
            const AnswerOptions& options)
       : question_(question), registry_(registry), options_(options),
         shared_(options.config_folder + "/devices"),
-        base_(Json::parse(question.base, nullptr, false)) {}
+        base_(Json::parse(question.base.text, nullptr, false)) {}
 
   CheckedResult<Advice> run() {
     advice_.question = question_;
@@ -122,7 +122,7 @@ class Answerer {
           break;
         }
         const auto parsed = run::parse_run_config(compact_text(config),
-                                                  question_.base_file, registry_);
+                                                  question_.base.file, registry_);
         if (!parsed) faults.add(parsed.error());
         if (!parsed) break;
       }
@@ -171,7 +171,7 @@ class Answerer {
   CheckedResult<run::LoadedRun> load(const Json& config) {
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig parsed,
-        run::parse_run_config(compact_text(config), question_.base_file, registry_));
+        run::parse_run_config(compact_text(config), question_.base.file, registry_));
     return shared_.inputs.load(parsed, config);
   }
 
@@ -191,7 +191,7 @@ class Answerer {
     config["policies"] = Json::array({"exclusive"});
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig given,
-        run::parse_run_config(compact_text(config), question_.base_file, registry_));
+        run::parse_run_config(compact_text(config), question_.base.file, registry_));
     BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(given, config));
     if (const Errors faults = check_job(question_, loaded); !faults.empty()) {
       return tl::unexpected<Errors>(faults);
@@ -348,7 +348,7 @@ class Answerer {
 
   [[nodiscard]] CheckedResult<void> check_alone(const observe::RunReport& report) const {
     if (report.policies.front().training.iterations == 0) {
-      return fail(question_.base_file, "/duration",
+      return fail(question_.base.file, "/duration",
                   "training ends no iteration alone in the " +
                       format_duration(full_.length - full_.warmup) +
                       " after the warm-up, so nothing says what it keeps; expected a longer run, "
@@ -357,7 +357,7 @@ class Answerer {
     const Duration window = full_.length - full_.warmup;
     for (std::size_t i = 0; i < parts_.fillers.size(); ++i) {
       if (parts_.fillers[i].requests_per_s * to_seconds(window) >= 1) continue;
-      return fail(question_.base_file, "/duration",
+      return fail(question_.base.file, "/duration",
                   "filler " + report.baseline.fillers[i].name + " completes no request in " +
                       format_duration(window) +
                       " with a GPU of its own; expected a longer run, or shorter requests");
@@ -375,7 +375,7 @@ class Answerer {
       const double most =
           parts_.fillers[i].requests_per_s * static_cast<double>(parts_.filler_gpus[i]);
       if (rate == nullptr || !rate->is_number() || rate->get<double>() <= most) continue;
-      faults.push_back({question_.base_file, place,
+      faults.push_back({question_.base.file, place,
                         fmt::format("found {:g}, and the service serves {:.4g} requests/s with its "
                                     "GPUs to itself; expected at most that",
                                     rate->get<double>(), most)});

@@ -44,11 +44,11 @@ TokenLatency read_slo_object(ObjectReader slo) {
   return limits;
 }
 
-Question read_root(ObjectReader& root, const std::string& file, sweep::BaseParts& base) {
+Question read_root(ObjectReader& root, const std::string& file) {
   Question question;
   question.file = file;
   question.name = sweep::read_title(root);
-  base = sweep::read_base(root, file);
+  question.base = sweep::read_base(root, file);
   question.limits.keep = root.number("keep", kKeep, Limits{}.keep);
   if (root.has("p95")) question.limits.p95 = root.duration("p95", kLatency);
   question.limits.slo = read_slo_object(root.child("slo", Presence::kOptional));
@@ -65,17 +65,6 @@ Question read_root(ObjectReader& root, const std::string& file, sweep::BaseParts
 bool is_run_config(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   return json.is_object() && !json.contains("base") && json.contains("training");
-}
-
-CheckedResult<Question> parse_parts(const JsonDocument& document, const policy::Registry& registry,
-                                    sweep::BaseParts& base) {
-  Errors errors;
-  ObjectReader root = document.root(errors);
-  Question question = read_root(root, document.file(), base);
-  root.finish();
-  if (errors.empty()) errors.add(check_question(question, registry));
-  if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
-  return question;
 }
 
 // What a search chooses or varies by itself.
@@ -179,8 +168,13 @@ Errors check_question(const Question& question, const policy::Registry& registry
 
 CheckedResult<Question> parse_question(const JsonDocument& document,
                                        const policy::Registry& registry) {
-  sweep::BaseParts base;
-  return parse_parts(document, registry, base);
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  Question question = read_root(root, document.file());
+  root.finish();
+  if (errors.empty()) errors.add(check_question(question, registry));
+  if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
+  return question;
 }
 
 namespace {
@@ -188,16 +182,15 @@ namespace {
 CheckedResult<Question> read_document(const JsonDocument& document,
                                       const policy::Registry& registry) {
   const std::string& path = document.file();
-  sweep::BaseParts parts;
-  BUBBLESIM_ASSIGN_OR_RETURN(Question question, parse_parts(document, registry, parts));
-  BUBBLESIM_ASSIGN_OR_RETURN(Json base, sweep::load_base(parts, path));
-  sweep::make_paths_absolute(base, std::filesystem::path(parts.file).parent_path().string());
+  BUBBLESIM_ASSIGN_OR_RETURN(Question question, parse_question(document, registry));
+  BUBBLESIM_ASSIGN_OR_RETURN(Json base, sweep::load_base(question.base, path));
+  sweep::make_paths_absolute(base,
+                             std::filesystem::path(question.base.file).parent_path().string());
   if (question.limits.p95 && !has_online(base)) {
     return fail(path, "/p95", "no filler of the base is online, and latencies are of online "
                               "fillers; expected no \"p95\", or a filler of mode \"online\"");
   }
-  question.base = compact_text(base);
-  question.base_file = parts.file;
+  question.base.text = compact_text(base);
   return question;
 }
 
@@ -251,7 +244,7 @@ std::optional<Error> memory_fault(const Question& question, const run::LoadedRun
   const Bytes memory = config.memory.value_or(Bytes{});
   const Bytes free = most_free(loaded, config);
   if (loaded.device.memory == Bytes{} || memory <= free || may_page(question)) return std::nullopt;
-  return Error{question.base_file, "/fillers/" + std::to_string(filler) + "/memory",
+  return Error{question.base.file, "/fillers/" + std::to_string(filler) + "/memory",
                "filler " + config.name + " needs " + gigabytes(memory) +
                    ", and no GPU has more than " + gigabytes(free) +
                    " free beside training; expected at most that, or a system that pages (--can "
@@ -289,7 +282,7 @@ std::optional<Error> token_fault(const Question& question, const run::LoadedRun&
 Errors check_job(const Question& question, const run::LoadedRun& loaded) {
   Errors faults;
   if (loaded.config.fillers.empty()) {
-    faults.push_back({question.base_file, "/fillers", "found none; expected what may fill the "
+    faults.push_back({question.base.file, "/fillers", "found none; expected what may fill the "
                                                       "bubbles: at least one filler"});
   }
   if (const auto fault = token_fault(question, loaded)) faults.push_back(*fault);

@@ -60,8 +60,7 @@ inline constexpr Duration kDefaultBudget = std::chrono::seconds(60);
 struct Question {
   std::string file;  ///< its name in faults
   std::string name;
-  std::string base;  ///< a run config, JSON, paths absolute; its policies are ignored
-  std::string base_file;
+  sweep::BaseParts base;  ///< paths absolute; its policies are ignored
   Limits limits;
   SystemChoice system;
   Load load = Load::kSearched;

@@ -69,7 +69,7 @@ Trials::Trials(const Question& question, const policy::Registry& registry,
                sweep::SharedWork& shared, PartsAlone parts, const AnswerOptions& options)
     : question_(question), registry_(registry), shared_(shared), parts_(std::move(parts)),
       options_(options),
-      base_(std::make_shared<const Json>(Json::parse(question.base, nullptr, false))) {}
+      base_(std::make_shared<const Json>(Json::parse(question.base.text, nullptr, false))) {}
 
 Json Trials::config_of(const Trial& trial) const {
   Json config = *base_;

@@ -224,7 +224,7 @@ CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& a
       advise::Question& question = questions.emplace_back();
       question.file = "advise";
       question.name = observe::filler_mode_name(mode);
-      question.base = quick_config_text(arguments.job.quick, mode);
+      question.base.text = quick_config_text(arguments.job.quick, mode);
       if (mode == observe::FillerMode::kOnline) question.load_share = arguments.load;
       if (command.count("--duration") == 0) {
         question.confirmed_at = advise::ConfirmedAt::kAffordedLength;

@@ -54,7 +54,7 @@ class PointFaults {
         break;
       }
       Error fault = kept.fault;
-      if (fault.file.empty()) fault.file = sweep_.base_file;
+      if (fault.file.empty()) fault.file = sweep_.base.file;
       if (!sweep_.groups.empty()) fault.message += "; " + where(kept, points);
       out.push_back(std::move(fault));
     }
@@ -128,7 +128,7 @@ class Planner {
   Planner(const SweepConfig& sweep, const policy::Registry& registry, const PlanOptions& options)
       : sweep_(sweep), registry_(registry), options_(options), faults_(sweep),
         configs_(std::filesystem::path(options.device_folder).parent_path().string()),
-        base_folder_(std::filesystem::path(sweep.base_file).parent_path().string()) {
+        base_folder_(std::filesystem::path(sweep.base.file).parent_path().string()) {
     for (const AxisGroup& group : sweep.groups) {
       auto& values = values_.emplace_back();
       for (const SweepAxis& axis : group.axes) {
@@ -143,7 +143,7 @@ class Planner {
 
   CheckedResult<SweepPlan> plan() {
     const bool many = least_runs() > static_cast<double>(kMostRuns);
-    if (!many) expand(0, {Json::parse(sweep_.base, nullptr, false), {}});
+    if (!many) expand(0, {Json::parse(sweep_.base.text, nullptr, false), {}});
     if (many || full()) {
       return fail(sweep_.file, "/axes",
                   "found " + (many ? count_text(least_runs()) : "more than a million") +
@@ -217,7 +217,7 @@ class Planner {
     if (full()) return;
     make_paths_absolute(point.config, base_folder_);
     const auto config =
-        run::parse_run_config(compact_text(point.config), sweep_.base_file, registry_);
+        run::parse_run_config(compact_text(point.config), sweep_.base.file, registry_);
     if (!config) {
       for (const Error& fault : config.error()) faults_.add(fault, number, point);
       return;

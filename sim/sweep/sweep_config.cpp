@@ -61,13 +61,11 @@ std::string fault_of_axes(SetPlaces& places, const Json& base,
   return {};
 }
 
-SweepConfig read_root(ObjectReader& root, const std::string& file, BaseParts& base) {
+SweepConfig read_root(ObjectReader& root, const std::string& file) {
   SweepConfig sweep;
   sweep.file = file;
   sweep.name = read_title(root);
-  base = read_base(root, file);
-  sweep.base_file = base.file;
-  sweep.base = base.text;
+  sweep.base = read_base(root, file);
   for (ObjectReader& reader : root.children("axes", Presence::kOptional)) {
     sweep.groups.push_back(read_group(reader));
   }
@@ -77,15 +75,6 @@ SweepConfig read_root(ObjectReader& root, const std::string& file, BaseParts& ba
   }
   sweep.repetitions = root.integer<std::uint32_t>("repetitions", {1, kMostRepetitions}, 1);
   if (root.has("first_seed")) sweep.first_seed = root.integer<std::uint64_t>("first_seed", {});
-  return sweep;
-}
-
-CheckedResult<SweepConfig> parse(const JsonDocument& document, BaseParts& base) {
-  Errors errors;
-  ObjectReader root = document.root(errors);
-  SweepConfig sweep = read_root(root, document.file(), base);
-  root.finish();
-  if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
   return sweep;
 }
 
@@ -147,16 +136,19 @@ void apply(Json& base, const std::string& text, SweepConfig& sweep, SetPlaces& p
 }  // namespace
 
 CheckedResult<SweepConfig> parse_sweep_config(const JsonDocument& document) {
-  BaseParts base;
-  return parse(document, base);
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  SweepConfig sweep = read_root(root, document.file());
+  root.finish();
+  if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
+  return sweep;
 }
 
 CheckedResult<SweepConfig> read_sweep_config(const std::string& path,
                                              const std::vector<std::string>& overrides) {
   BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  BaseParts parts;
-  BUBBLESIM_ASSIGN_OR_RETURN(SweepConfig sweep, parse(document, parts));
-  BUBBLESIM_ASSIGN_OR_RETURN(Json base, load_base(parts, path));
+  BUBBLESIM_ASSIGN_OR_RETURN(SweepConfig sweep, parse_sweep_config(document));
+  BUBBLESIM_ASSIGN_OR_RETURN(Json base, load_base(sweep.base, path));
   Errors errors;
   SetPlaces places;
   for (const std::string& text : overrides) apply(base, text, sweep, places, errors);
@@ -164,7 +156,7 @@ CheckedResult<SweepConfig> read_sweep_config(const std::string& path,
     errors.push_back({path, "/axes", std::move(fault)});
   }
   if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
-  sweep.base = compact_text(base);
+  sweep.base.text = compact_text(base);
   return sweep;
 }
 

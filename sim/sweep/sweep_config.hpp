@@ -35,11 +35,17 @@ struct AxisGroup {
                                  ///< nowhere
 };
 
+/// The run config that a file varies.
+struct BaseParts {
+  std::string file;  ///< its file; if inside the varying file, that file
+  std::string text;  ///< compact JSON; of a file that was only parsed, empty if it is in another
+  std::vector<store::Setting> set = {};  ///< changes that the file makes to it
+};
+
 struct SweepConfig {
   std::string file;
   std::string name;
-  std::string base;               ///< the run config, compact JSON
-  std::string base_file;          ///< its file; if inside the sweep's file, that file
+  BaseParts base;
   std::vector<AxisGroup> groups;  ///< the sweep is their product; sampled axes are one group
   std::uint32_t repetitions = 1;
   /// Repetition r of every point has seed first_seed + r. Nothing: the base's seed, else 1.
@@ -81,13 +87,6 @@ class SetPlaces {
   [[nodiscard]] static std::string fault_of_pair(const Place& earlier, const Place& later);
 
   std::vector<Place> before_;
-};
-
-/// A file's keys about its base.
-struct BaseParts {
-  std::string file;  ///< file of the base config
-  std::string text;  ///< the base, if it is inside the file; else empty
-  std::vector<store::Setting> set;
 };
 
 /// Reads the keys "name", a text that is not empty, and "comment", which is ignored.

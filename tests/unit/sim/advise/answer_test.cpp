@@ -63,8 +63,8 @@ class AnswerTest : public ::testing::Test {
     Question out;
     out.file = "test";
     out.name = "generated";
-    out.base = R"({"name": "generated", "device": "a100-40gb", "duration": "2s", "warmup": "500ms",
-      "training": {"trace": ")" +
+    out.base.text = R"({"name": "generated", "device": "a100-40gb", "duration": "2s",
+      "warmup": "500ms", "training": {"trace": ")" +
                (folder_ / "job").string() + R"(", "memory": "8GB"},
       "fillers": [{"name": "fill", "mode": "offline", "memory": "2GB",
                    "program": {"kernel_table": ")" +
@@ -83,9 +83,9 @@ class AnswerTest : public ::testing::Test {
 
   /// Puts values at places of the base.
   static void set(Question& question, const std::vector<std::pair<std::string, Json>>& values) {
-    Json base = Json::parse(question.base);
+    Json base = Json::parse(question.base.text);
     for (const auto& [place, value] : values) base[Json::json_pointer(place)] = value;
-    question.base = base.dump();
+    question.base.text = base.dump();
   }
 
   CheckedResult<Advice> ask(const Question& question, std::size_t threads = 2,

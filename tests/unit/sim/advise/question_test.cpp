@@ -93,7 +93,7 @@ TEST(question, a_load_above_all_that_is_served_is_refused) {
 
 TEST(question, example_is_read_with_its_base) {
   const auto question = must(read_question(kExample, policies::builtin_policies()));
-  EXPECT_THAT(question.base, HasSubstr("traces/samples/training"));
+  EXPECT_THAT(question.base.text, HasSubstr("traces/samples/training"));
   EXPECT_EQ(question.axes.size(), 1U);
 }
 

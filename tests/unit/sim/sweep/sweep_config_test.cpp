@@ -45,7 +45,7 @@ TEST(SweepConfig, SetChangesTheBaseAndTheCommandLineChangesItLast) {
   const auto sweep = must(read_sweep_config(
       write_sweep(folder, "[]", R"(, "set": {"/duration": "1s", "/seed": 4})"),
       {"duration=2s", "/training/jitter_cv=0.5", "/policies/mps/parameters/priority=training"}));
-  EXPECT_THAT(sweep.base, AllOf(HasSubstr(R"("duration":"2s")"), HasSubstr(R"("seed":4)"),
+  EXPECT_THAT(sweep.base.text, AllOf(HasSubstr(R"("duration":"2s")"), HasSubstr(R"("seed":4)"),
                                  HasSubstr(R"("jitter_cv":0.5)"),
                                  HasSubstr(R"("name":"mps","parameters":)"),
                                  HasSubstr(R"({"priority":"training"})")));
