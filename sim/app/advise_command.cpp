@@ -212,7 +212,7 @@ CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& a
                                                               const AppContext& context) {
   BUBBLESIM_RETURN_IF_ERROR(read_job(arguments.job));
   BUBBLESIM_RETURN_IF_ERROR(refuse_beside_config(command, arguments.job, kQuestionPlaces));
-  BUBBLESIM_RETURN_IF_ERROR(read_times(arguments.job, command));
+  BUBBLESIM_RETURN_IF_ERROR(read_times(arguments.job));
   BUBBLESIM_RETURN_IF_ERROR(check_options(arguments));
   std::vector<advise::Question> questions;
   if (!arguments.job.config.empty()) {

@@ -210,15 +210,16 @@ Result<void> set_limits(const RunArguments& arguments, run::RunConfig& config) {
   return fail("--slo", {}, "no filler is a language-model server; expected one with \"engine\"");
 }
 
-CheckedResult<void> run_config_file(const RunArguments& arguments, const AppContext& context,
-                                    ProgressLine& progress, RunOutputs& outputs) {
+CheckedResult<void> run_config_file(const RunArguments& arguments, const CLI::App& command,
+                                    const AppContext& context, ProgressLine& progress,
+                                    RunOutputs& outputs) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto config, run::read_run_config(arguments.config, context.policies));
   if (!arguments.quick.policies.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(config.policies,
                                choose_policies(arguments.quick.policies, context));
   }
   if (!arguments.quick.device.empty()) config.device = arguments.quick.device;
-  BUBBLESIM_RETURN_IF_ERROR(override_config(arguments, config));
+  BUBBLESIM_RETURN_IF_ERROR(override_config(arguments, command, config));
   BUBBLESIM_RETURN_IF_ERROR(set_limits(arguments, config));
   BUBBLESIM_ASSIGN_OR_RETURN(
       auto loaded,
@@ -347,7 +348,7 @@ ExitCode run_run(RunArguments& arguments, const CLI::App& command, AppContext& c
   BUBBLESIM_RETURN_IF_ERROR(read_job(arguments));
   BUBBLESIM_RETURN_IF_ERROR(refuse_beside_config(command, arguments, kConfigPlaces));
   const bool quick = arguments.config.empty();
-  BUBBLESIM_RETURN_IF_ERROR(read_times(arguments, command));
+  BUBBLESIM_RETURN_IF_ERROR(read_times(arguments));
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
   if (!arguments.out.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.out + "/table.txt"));
@@ -356,7 +357,7 @@ ExitCode run_run(RunArguments& arguments, const CLI::App& command, AppContext& c
   ProgressLine progress;
   RunOutputs outputs;
   const auto done = quick ? run_quick(arguments, context, progress, outputs)
-                          : run_config_file(arguments, context, progress, outputs);
+                          : run_config_file(arguments, command, context, progress, outputs);
   progress.clear();
   if (!done) {
     report_faults(done.error());
@@ -400,10 +401,14 @@ void add_run_command(CLI::App& parser, AppContext& context) {
     return std::vector<std::string>{value, online_timeline(value)};
   });
   context.outputs.writes(*command, "--usage");
-  context.outputs.writes(*command, "--out",
-                         files_of({"table.txt", "results.json", "results.csv", "timeline.json",
-                                   "timeline-online.json", "view.json", "servers.csv",
-                                   "usage.csv"}));
+  context.outputs.writes(*command, "--out", [](const std::string& folder) {
+    std::vector<std::string> files;
+    for (const char* name : {"table.txt", "results.json", "results.csv", "timeline.json",
+                             "timeline-online.json", "view.json", "servers.csv", "usage.csv"}) {
+      files.push_back(folder + "/" + name);
+    }
+    return files;
+  });
 }
 
 }  // namespace bubblesim::app

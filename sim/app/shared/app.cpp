@@ -196,14 +196,6 @@ OutputGuard::Files files_named(std::vector<std::string> beginnings, std::string 
   };
 }
 
-OutputGuard::Files files_of(std::vector<std::string> names) {
-  return [names = std::move(names)](const std::string& folder) {
-    std::vector<std::string> files;
-    for (const std::string& name : names) files.push_back(folder + "/" + name);
-    return files;
-  };
-}
-
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
 
 ProgressLine::~ProgressLine() { clear(); }

@@ -54,8 +54,6 @@ class OutputGuard {
 /// A folder's files, at any depth, whose names begin and end with these.
 [[nodiscard]] OutputGuard::Files files_named(std::vector<std::string> beginnings,
                                              std::string ending);
-/// The files of a folder with these names.
-[[nodiscard]] OutputGuard::Files files_of(std::vector<std::string> names);
 
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitUntrusted = 1;

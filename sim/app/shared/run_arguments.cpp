@@ -281,44 +281,36 @@ Result<void> read_quick_times(RunArguments& arguments) {
   return {};
 }
 
-Result<void> read_overrides(RunArguments& arguments, const CLI::App& command) {
-  ConfigOverrides& set = arguments.overrides;
-  if (command.count("--seed") > 0) set.seed = arguments.quick.seed;
+}  // namespace
+
+Result<void> override_config(const RunArguments& arguments, const CLI::App& command,
+                             run::RunConfig& config) {
+  const bool warmup = command.count("--warmup") > 0;
+  if (command.count("--seed") > 0) config.seed = arguments.quick.seed;
+  if (warmup) {
+    BUBBLESIM_RETURN_IF_ERROR(read_duration("--warmup", arguments.warmup, config.warmup));
+  }
   if (command.count("--duration") > 0) {
     if (arguments.duration == "auto") {
       return fail("--duration", {}, "found auto beside a config, expected a span such as 60s; "
                                     "the config may say it: \"duration\": \"auto\"");
     }
-    Duration& duration = set.duration.emplace();
+    Duration& duration = config.duration.emplace();
     BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, duration));
     if (duration == Duration{}) return fail("--duration", {}, "found 0s, expected more");
-  }
-  if (command.count("--warmup") == 0) return {};
-  return read_duration("--warmup", arguments.warmup, set.warmup.emplace());
-}
-
-}  // namespace
-
-Result<void> override_config(const RunArguments& arguments, run::RunConfig& config) {
-  const ConfigOverrides& set = arguments.overrides;
-  if (set.seed) config.seed = *set.seed;
-  if (set.warmup) config.warmup = *set.warmup;
-  if (set.duration) {
-    config.duration = set.duration;
     config.precision.reset();
     config.iterations.reset();
   } else if (config.precision) {
     config.duration = config.warmup + config.precision->most;
   }
   if (!config.duration || config.warmup < *config.duration) return {};
-  return fail(set.warmup ? "--warmup" : "--duration", {},
+  return fail(warmup ? "--warmup" : "--duration", {},
               "a warm-up of " + format_duration(config.warmup) + " leaves nothing to measure of " +
                   format_duration(*config.duration) + "; expected less");
 }
 
-Result<void> read_times(RunArguments& arguments, const CLI::App& command) {
-  BUBBLESIM_RETURN_IF_ERROR(arguments.config.empty() ? read_quick_times(arguments)
-                                                     : read_overrides(arguments, command));
+Result<void> read_times(RunArguments& arguments) {
+  if (arguments.config.empty()) BUBBLESIM_RETURN_IF_ERROR(read_quick_times(arguments));
   BUBBLESIM_RETURN_IF_ERROR(
       read_duration("--timeline-window", arguments.timeline_window, arguments.timeline_length));
   return read_usage(arguments);

@@ -58,13 +58,6 @@ struct QuickRun {
 /// policy is exclusive.
 [[nodiscard]] std::string quick_config_text(const QuickRun& quick, observe::FillerMode mode);
 
-/// Values from the command line that override a config's.
-struct ConfigOverrides {
-  std::optional<std::uint64_t> seed;
-  std::optional<Duration> duration;
-  std::optional<Duration> warmup;
-};
-
 struct RunArguments {
   std::string command = "run";             ///< the command's name in faults
   std::string config_kind = "run config";  ///< the file's name in faults
@@ -81,7 +74,6 @@ struct RunArguments {
   std::string timeline_policy;
   std::string duration = "auto";
   std::string warmup;  ///< empty: by the duration
-  ConfigOverrides overrides;  ///< of a run with a config
   std::string timeline_window = "1s";
   Duration timeline_length{};  ///< `timeline` as a span
   std::string slo;  ///< limits of servers' requests, in place of the config's; empty: not given
@@ -114,9 +106,10 @@ struct ConfigPlace {
                                                 const RunArguments& arguments,
                                                 std::span<const ConfigPlace> options);
 /// Reads the spans that options give, and the file for usage over time.
-[[nodiscard]] Result<void> read_times(RunArguments& arguments, const CLI::App& command);
-/// Overrides the config's values by the command line's.
-[[nodiscard]] Result<void> override_config(const RunArguments& arguments, run::RunConfig& config);
+[[nodiscard]] Result<void> read_times(RunArguments& arguments);
+/// Overrides the config's seed, length and warm-up by those that were given to the command.
+[[nodiscard]] Result<void> override_config(const RunArguments& arguments, const CLI::App& command,
+                                           run::RunConfig& config);
 
 inline constexpr std::array<std::string_view, 3> kLimitNames{"ttft", "tpot", "latency"};
 /// Reads --slo: "ttft=500ms,tpot=50ms,latency=10s", each of `names` at most once; more than 0s.
