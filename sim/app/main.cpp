@@ -18,8 +18,7 @@ namespace fs = std::filesystem;
 
 // The folder that bin/ is in, if this program was installed.
 fs::path install_prefix() {
-  std::error_code code;
-  return fs::read_symlink("/proc/self/exe", code).parent_path().parent_path();
+  return fs::path(bubblesim::app::program_folder()).parent_path();
 }
 
 // Where device files are: $BUBBLESIM_CONFIGS, else those installed with this program, else the

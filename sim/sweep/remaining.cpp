@@ -153,50 +153,37 @@ bool bubbles_depend_on(std::string_view pointer) {
          std::ranges::any_of(kJobKeys, is_job);
 }
 
-/// How many different baselines of a kind there are among runs of one sweep, which differ by
-/// settings and seeds.
-class BaselineCount {
- public:
-  explicit BaselineCount(DependsOn depends) : depends_(depends) {}
-  void add(const store::PlannedRun& run) {
+// How many different baselines of a kind there are among runs of one sweep, which differ by settings
+// and seeds.
+std::int64_t baseline_count(DependsOn depends, const std::vector<store::PlannedRun>& runs) {
+  std::set<std::string> texts;
+  for (const store::PlannedRun& run : runs) {
     std::string text;
     for (const store::Setting& setting : run.settings) {
-      if (depends_(setting.pointer)) text += setting.pointer + '=' + setting.value + '\n';
+      if (depends(setting.pointer)) text += setting.pointer + '=' + setting.value + '\n';
     }
-    if (depends_("/seed")) text += std::to_string(run.seed);
-    texts_.insert(std::move(text));
+    if (depends("/seed")) text += std::to_string(run.seed);
+    texts.insert(std::move(text));
   }
-  [[nodiscard]] std::size_t count() const { return texts_.size(); }
-
- private:
-  DependsOn depends_;
-  std::set<std::string> texts_;
-};
-
-// Scales a cost `made` of the measured runs to all runs of the plan.
-Duration whole(Duration made, DependsOn depends,
-               const std::vector<const store::PlannedRun*>& measured,
-               const std::vector<store::PlannedRun>& plan) {
-  BaselineCount seen(depends), all(depends);
-  for (const store::PlannedRun* run : measured) seen.add(*run);
-  for (const store::PlannedRun& run : plan) all.add(run);
-  return made / static_cast<std::int64_t>(seen.count()) * static_cast<std::int64_t>(all.count());
+  return static_cast<std::int64_t>(texts.size());
 }
 
 // A run of the plan on average, where the measured ones took `in_runs`: what parts do alone is
 // simulated once for all runs that need it, and measured runs, far from each other, share less.
 Duration mean_run(Duration in_runs, const run::BaselineCache& baselines,
-                  const std::vector<const store::PlannedRun*>& measured,
+                  const std::vector<store::PlannedRun>& measured,
                   const std::vector<store::PlannedRun>& plan) {
-  const Duration training = baselines.training.made().time;
-  const Duration fillers = baselines.fillers.made().time;
-  const Duration bubbles = baselines.bubbles.made().time;
-  const Duration own = std::max(Duration{}, in_runs - training - fillers - bubbles) /
-                       static_cast<std::int64_t>(measured.size());
-  return own + (whole(training, &training_depends_on, measured, plan) +
-                whole(fillers, &filler_depends_on, measured, plan) +
-                whole(bubbles, &bubbles_depend_on, measured, plan)) /
-                   static_cast<std::int64_t>(plan.size());
+  Duration made{};  // baselines of the measured runs
+  Duration all{};   // those of the whole plan
+  for (const auto& [time, depends] :
+       {std::pair(baselines.training.made().time, &training_depends_on),
+        std::pair(baselines.fillers.made().time, &filler_depends_on),
+        std::pair(baselines.bubbles.made().time, &bubbles_depend_on)}) {
+    made += time;
+    all += time / baseline_count(depends, measured) * baseline_count(depends, plan);
+  }
+  return std::max(Duration{}, in_runs - made) / static_cast<std::int64_t>(measured.size()) +
+         all / static_cast<std::int64_t>(plan.size());
 }
 
 // From now on the peak is that of what follows.
@@ -211,7 +198,7 @@ RunCost measure_runs(const std::vector<store::PlannedRun>& plan, const policy::R
   const auto started = Clock::now();
   const std::size_t most = std::min(plan.size(), kMostMeasured);
   Duration in_runs{};
-  std::vector<const store::PlannedRun*> measured;
+  std::vector<store::PlannedRun> measured;
   for (std::size_t i = 0; i < most && (i == 0 || elapsed(started) < budget); ++i) {
     const store::PlannedRun& run = plan[place_of(i, plan.size())];
     const auto loading = Clock::now();
@@ -225,7 +212,7 @@ RunCost measure_runs(const std::vector<store::PlannedRun>& plan, const policy::R
     const auto running = Clock::now();
     const store::RunRecord record = execute_run(run, registry, options, shared);
     in_runs += elapsed(running);
-    measured.push_back(&run);
+    measured.push_back(run);
     const Bytes peak = peak_memory();
     if (peak > cost.shared)
       cost.run_bytes = std::max(cost.run_bytes, Bytes{peak.value - cost.shared.value});
