@@ -9,11 +9,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "capture/control/collect_recordings.hpp"
 #include "capture/control/process_info.hpp"
@@ -21,6 +21,7 @@
 #include "capture/protocol/capture_request.hpp"
 #include "sim/app/capture_command.hpp"
 #include "sim/app/shared/command.hpp"
+#include "sim/app/shared/own_process.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -109,31 +110,6 @@ int code_of(const std::vector<Attached>& attached) {
   return failed ? kExitUntrusted : kExitOk;
 }
 
-/// While it lives, signals that stop a program are not delivered but waited for.
-class InterruptWait {
- public:
-  InterruptWait() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGINT);
-    sigaddset(&set_, SIGTERM);
-    sigaddset(&set_, SIGHUP);
-    sigaddset(&set_, SIGQUIT);
-    pthread_sigmask(SIG_BLOCK, &set_, &before_);
-  }
-  ~InterruptWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  InterruptWait(const InterruptWait&) = delete;
-  InterruptWait& operator=(const InterruptWait&) = delete;
-  /// True: interrupted.
-  [[nodiscard]] bool sleep(milliseconds span) const {
-    const timespec time{span.count() / 1000, (span.count() % 1000) * 1'000'000};
-    return sigtimedwait(&set_, nullptr, &time) > 0;
-  }
-
- private:
-  sigset_t set_;
-  sigset_t before_;
-};
-
 std::string progress_text(const std::vector<Attached>& attached) {
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
@@ -150,7 +126,7 @@ std::string progress_text(const std::vector<Attached>& attached) {
 // Until all are over: their process ended, or they went idle. An interrupt stops them; a second
 // one leaves them to themselves. False: left.
 bool wait_until_over(std::vector<Attached>& attached) {
-  const InterruptWait interrupt;
+  const StopSignals signals(SecondSignal::kIsCounted);
   ProgressLine progress;
   bool stopped = false;
   for (;;) {
@@ -161,9 +137,9 @@ bool wait_until_over(std::vector<Attached>& attached) {
     }
     if (all_over) return true;
     progress.show(progress_text(attached));
-    if (interrupt.sleep(milliseconds(250))) {
-      if (stopped) return false;
-      stopped = true;
+    std::this_thread::sleep_for(milliseconds(250));
+    if (signals.count() > 1) return false;
+    if (signals.count() > 0 && !std::exchange(stopped, true)) {
       ControlCommand stop;
       stop.kind = Kind::kStop;
       static_cast<void>(tell_all(attached, stop));
