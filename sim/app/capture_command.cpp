@@ -320,7 +320,7 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
                          "Folder for rank<N>.btr, a file a process; made if it is not there"),
       command.add_option("--duration", options.duration,
                          "Stop after so long: 500ms, 10s, 5min (default: when the job ends)"),
-      command.add_option("--iterations", options.iterations,
+      command.add_option("--iterations", options.request.iterations,
                          "Stop after so many whole iterations, as NVTX ranges mark them")
           ->check(CLI::Range(std::uint32_t{1}, ~std::uint32_t{0})),
       command.add_option("--max-size", options.max_size,
@@ -328,12 +328,12 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
       command.add_option("--delay", options.delay,
                          "Begin so long after CUDA's start (attach: from now)")
           ->capture_default_str(),
-      command.add_option("--start-at", options.start_at,
+      command.add_option("--start-at", options.request.start_at_unix_s,
                          "Begin at this second of Unix time, the same on all ranks and nodes"),
-      command.add_option("--from-iteration", options.first_iteration,
+      command.add_option("--from-iteration", options.request.first_iteration,
                          "Begin where the iteration of this number does, the same on all ranks: as "
                          "NVTX ranges number them (iteration 100), or --count collectives"),
-      command.add_option("--every", options.every,
+      command.add_option("--every", options.request.every,
                          "Record --iterations again each so many iterations, a folder "
                          "iterations-<N> each")
           ->check(CLI::Range(std::uint32_t{1}, ~std::uint32_t{0}))
@@ -380,7 +380,7 @@ void add_sockets_option(CLI::App& command, CaptureOptions& options) {
 }
 
 Result<capture::StartRequest> capture_request(const CaptureOptions& options) {
-  capture::StartRequest request;
+  capture::StartRequest request = options.request;
   BUBBLESIM_ASSIGN_OR_RETURN(request.output, absolute_output(options.output));
   if (!options.duration.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(request.duration,
@@ -389,8 +389,6 @@ Result<capture::StartRequest> capture_request(const CaptureOptions& options) {
   if (!options.last.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(request.last, read_span("--last", options.last, Duration{1}));
   }
-  request.first_iteration = options.first_iteration;
-  request.every = options.every;
   if (request.every && !request.first_iteration) request.first_iteration = 0;
   BUBBLESIM_ASSIGN_OR_RETURN(request.delay, read_span("--delay", options.delay, Duration{}));
   if (!options.max_size.empty()) {
@@ -402,9 +400,7 @@ Result<capture::StartRequest> capture_request(const CaptureOptions& options) {
     }
     request.max_bytes = bytes->value;
   }
-  if (options.start_at) BUBBLESIM_RETURN_IF_ERROR(check_start_at(*options.start_at));
-  request.start_at_unix_s = options.start_at;
-  request.iterations = options.iterations;
+  if (request.start_at_unix_s) BUBBLESIM_RETURN_IF_ERROR(check_start_at(*request.start_at_unix_s));
   request.graphs = value_of(options.graphs, capture::kGraphsWords);
   request.counted = value_of(options.counted, capture::kCountWords);
   request.signal = value_of(options.signal, capture::kSignalWords);

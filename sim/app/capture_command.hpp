@@ -1,7 +1,6 @@
 // `bubblesim capture`: declarations that its files share.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,21 +13,18 @@ namespace bubblesim::app {
 
 /// The options of a recording.
 struct CaptureOptions {
+  capture::StartRequest request;  ///< what needs no reading; the other options are texts
   std::string output;
   std::string duration;
   std::string max_size;
   std::string delay = "0s";
   std::string graphs = "node";
   std::string sockets;  ///< folder of path sockets; empty: none
-  std::optional<std::uint32_t> iterations;
-  std::optional<std::uint32_t> first_iteration;
-  std::optional<std::uint32_t> every;
   std::string last;
   std::string counted = "ranges";
   std::string signal = "none";
   bool light = false;
   bool hash_names = false;
-  std::optional<std::int64_t> start_at;
   bool no_memory = false;
   bool readable = false;
 };

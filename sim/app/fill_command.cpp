@@ -34,8 +34,8 @@ namespace {
 struct FillArguments {
   std::string policy;
   std::vector<std::string> values;            ///< --set: name=value
-  std::string train;                          ///< a line for a shell
-  std::vector<std::string> fill;              ///< the same, one or one a GPU
+  capture::FillSetup setup;                   ///< its training, log, window and asking
+  std::vector<std::string> fill;              ///< lines for a shell, one or one a GPU
   std::string device;                         ///< of configs/devices
   std::vector<std::string> gpus;              ///< UUIDs or indices
   std::string filler_role = "offline";
@@ -43,10 +43,7 @@ struct FillArguments {
   std::string after_training = "stop";
   std::string after_death = "keep";
   std::string grace = "10s";
-  std::string fill_log;
   std::string library;
-  std::uint32_t window = 0;
-  bool gate_training = false;
   bool json = false;
 };
 
@@ -55,7 +52,7 @@ void add_fill_options(CLI::App& command, FillArguments& arguments, AppContext& c
   command.add_option("--set", arguments.values, "A parameter of the policy: name=value; repeatable")
       ->allow_extra_args(false);
   add_policy_library_option(command, context);
-  command.add_option("--train", arguments.train, "The training program: a line for /bin/sh")
+  command.add_option("--train", arguments.setup.train, "The training program: a line for /bin/sh")
       ->required();
   command.add_option("--fill", arguments.fill,
                      "The inference program, one on each GPU: a line for /bin/sh; or a line a GPU, "
@@ -73,10 +70,10 @@ void add_fill_options(CLI::App& command, FillArguments& arguments, AppContext& c
   command.add_option("--as", arguments.substitute,
                      "How to share the GPU where the policy's own way cannot be had")
       ->check(CLI::IsMember({"time-sliced"}));
-  command.add_option("--window", arguments.window,
+  command.add_option("--window", arguments.setup.window,
                      "Launches of the filler on the GPU at once, at most; 0: any number")
       ->capture_default_str();
-  command.add_flag("--gate-training", arguments.gate_training,
+  command.add_flag("--gate-training", arguments.setup.ask_training,
                    "Training waits for verdicts too (some policies make it wait by themselves)");
   command.add_option("--after-training", arguments.after_training,
                      "What becomes of the filler when training has ended")
@@ -86,7 +83,7 @@ void add_fill_options(CLI::App& command, FillArguments& arguments, AppContext& c
       ->check(CLI::IsMember({"stop", "keep"}))->capture_default_str();
   command.add_option("--grace", arguments.grace,
                      "Between the filler's SIGTERM and its SIGKILL")->capture_default_str();
-  command.add_option("--fill-log", arguments.fill_log,
+  command.add_option("--fill-log", arguments.setup.fill_log,
                      "Where the filler's outputs go (default: both to standard error)");
   command.add_option("--library", arguments.library,
                      "The gate to preload (default: the libbubblesim_gate.so that came with this "
@@ -400,7 +397,7 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
   const auto grace = parse_duration(arguments.grace);
   if (!grace) return fail("--grace", {}, grace.error().message);
   BUBBLESIM_RETURN_IF_ERROR(check_gpus(arguments));
-  PreparedFill prepared;
+  PreparedFill prepared{{}, arguments.setup};
   capture::FillSetup& setup = prepared.setup;
   BUBBLESIM_ASSIGN_OR_RETURN(setup.library, gate_library(arguments.library));
   setup.environment = inherited_environment();
@@ -425,11 +422,7 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
 ExitCode fill(const FillArguments& arguments, AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto prepared, prepare(arguments, context));
   capture::FillSetup& setup = prepared.setup;
-  setup.train = arguments.train;
   setup.folder = temporary_folder();
-  setup.fill_log = arguments.fill_log;
-  setup.window = arguments.window;
-  setup.ask_training = arguments.gate_training;
   setup.after_end = then(arguments.after_training);
   setup.after_death = then(arguments.after_death);
   setup.say = [](const std::string& text) { fmt::print(stderr, "bubblesim: {}\n", text); };

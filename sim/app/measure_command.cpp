@@ -27,8 +27,8 @@ namespace {
 struct MeasureArguments {
   PlaceArguments place;
   std::string config, device, out, operations, policies, substrate;
-  std::uint32_t rank = 0, rounds = 1, window = 0;
-  bool ask_training = false;
+  std::uint32_t rank = 0, rounds = 1;
+  measure::MeasureOptions options;
   bool wide = false;
   bool json = false;
 };
@@ -132,9 +132,7 @@ ExitCode measure_run(const MeasureArguments& arguments, AppContext& context) {
       !faults.empty()) {
     return tl::make_unexpected(faults);
   }
-  measure::MeasureOptions options;
-  options.window = arguments.window;
-  options.ask_training = arguments.ask_training;
+  measure::MeasureOptions options = arguments.options;
   options.substrate = substrate_of(arguments.substrate);
   bool bad = false;
   Errors unwritten;
@@ -185,10 +183,10 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
                       "Everything so often, baselines too, in turn")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--window", arguments->window,
+  command->add_option("--window", arguments->options.window,
                       "Launches of a filler on the GPU at once; 0: no limit")
       ->capture_default_str();
-  command->add_flag("--ask-training", arguments->ask_training,
+  command->add_flag("--ask-training", arguments->options.ask_training,
                     "Training waits at the gate too, for policies that hold its launches (dilu); "
                     "it costs training a round trip a launch");
   command->add_option("--as", arguments->substrate,
