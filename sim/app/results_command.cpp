@@ -20,7 +20,7 @@ namespace bubblesim::app {
 namespace {
 
 Result<store::RowFilter> filter_of(const ResultsArguments& arguments) {
-  store::RowFilter filter{arguments.sweeps, arguments.policies, arguments.fillers, {}, {}};
+  store::RowFilter filter = arguments.compare.filter;
   for (const std::string& text : arguments.settings) {
     const std::size_t equal = text.find('=');
     if (!text.starts_with('/') || equal == std::string::npos) {
@@ -37,11 +37,11 @@ Result<store::RowFilter> filter_of(const ResultsArguments& arguments) {
 }  // namespace
 
 void add_row_filters(CLI::App& command, ResultsArguments& arguments) {
-  command.add_option("--policy", arguments.policies, "Only rows of these policies")
+  command.add_option("--policy", arguments.compare.filter.policies, "Only rows of these policies")
       ->delimiter(',')->allow_extra_args(false);
-  command.add_option("--sweep", arguments.sweeps, "Only runs of these sweeps")
+  command.add_option("--sweep", arguments.compare.filter.sweeps, "Only runs of these sweeps")
       ->delimiter(',')->allow_extra_args(false);
-  command.add_option("--filler", arguments.fillers, "Only rows of these fillers")
+  command.add_option("--filler", arguments.compare.filter.fillers, "Only rows of these fillers")
       ->delimiter(',')->allow_extra_args(false);
   command.add_option("--set", arguments.settings,
                      "Only runs in which the sweep set this, as /fillers/0/load=0.5 (JSON or "
@@ -183,7 +183,7 @@ CLI::App* add_part(CLI::App& command, AppContext& context, const Arguments& argu
 
 void add_filters(CLI::App& command, const Arguments& arguments) {
   add_row_filters(command, *arguments);
-  command.add_option("--metric", arguments->metrics,
+  command.add_option("--metric", arguments->compare.metrics,
                      "Columns of OUTPUTS.md for list and compare (default: "
                      "training_normalised_fraction, filler_normalised_fraction, latency_p95_ms)")
       ->delimiter(',')->allow_extra_args(false);
@@ -205,11 +205,11 @@ void add_parts(CLI::App& command, AppContext& context, const Arguments& argument
       "Policies against one of them, paired by point and seed, with confidence intervals.\n"
       "(Student's t of the paired differences; Law, Simulation Modeling and Analysis, 10.2.1)",
       compare_results);
-  compare->add_option("--baseline", arguments->baseline,
+  compare->add_option("--baseline", arguments->compare.baseline,
                       "The policy to compare with (default: the first of the first run)");
   compare->add_flag("--by-point", arguments->by_point,
                     "An interval for every point of the sweep, over its seeds");
-  compare->add_option("--confidence", arguments->confidence,
+  compare->add_option("--confidence", arguments->compare.confidence,
                       "Of each interval, between 0 and 1 (default 0.95)");
   CLI::App* rows = add_part(command, context, arguments, "export",
                             "All rows as CSV or JSON: the columns of OUTPUTS.md, the run's key, "

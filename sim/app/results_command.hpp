@@ -15,19 +15,14 @@ namespace bubblesim::app {
 
 struct ResultsArguments {
   std::string store;
-  std::vector<std::string> policies;
-  std::vector<std::string> sweeps;
-  std::vector<std::string> fillers;
+  store::CompareOptions compare;      ///< its filter without settings, its group not set
   std::vector<std::string> settings;  ///< "/a/b=c"
-  std::vector<std::string> metrics;
   bool failed = false;
   bool json = false;
   bool csv = false;
   std::size_t limit = 1000;           ///< rows of a list for people; 0: all
   std::string key;
-  std::string baseline;
   bool by_point = false;
-  double confidence = 0.95;
   std::string format;
   std::string output;
   std::vector<std::string> inputs;

@@ -30,8 +30,8 @@ std::string shown_cell(const store::StoredRow& row, std::size_t column) {
 
 Result<std::vector<std::size_t>> metric_columns(const ResultsArguments& arguments) {
   std::vector<std::size_t> columns;
-  const auto names = arguments.metrics.empty() ? store::default_metrics()
-                                               : std::span<const std::string>(arguments.metrics);
+  const std::vector<std::string>& asked = arguments.compare.metrics;
+  const std::span<const std::string> names = asked.empty() ? store::default_metrics() : asked;
   for (const std::string& name : names) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::size_t column, store::find_column(name));
     columns.push_back(column);
@@ -213,9 +213,10 @@ Line comparison_line(const store::PolicyComparison& line, bool for_people) {
 
 store::CompareOptions compare_options(const ResultsArguments& arguments,
                                       const FilteredStore& opened) {
-  const auto group = arguments.by_point ? store::ComparisonGroup::kPoint
-                                        : store::ComparisonGroup::kAll;
-  return {arguments.metrics, arguments.baseline, group, arguments.confidence, opened.filter};
+  store::CompareOptions options = arguments.compare;
+  options.filter = opened.filter;
+  if (arguments.by_point) options.group = store::ComparisonGroup::kPoint;
+  return options;
 }
 
 ExitCode compare_results(const ResultsArguments& arguments) {

@@ -236,9 +236,9 @@ std::vector<std::string> selection_text(const ReportArguments& arguments) {
   const auto add = [&](const char* option, const std::vector<std::string>& values) {
     for (const std::string& value : values) texts.push_back(fmt::format("{} {}", option, value));
   };
-  add("--sweep", arguments.results.sweeps);
-  add("--policy", arguments.results.policies);
-  add("--filler", arguments.results.fillers);
+  add("--sweep", arguments.results.compare.filter.sweeps);
+  add("--policy", arguments.results.compare.filter.policies);
+  add("--filler", arguments.results.compare.filter.fillers);
   add("--set", arguments.results.settings);
   return texts;
 }
@@ -380,9 +380,9 @@ void add_report_command(CLI::App& parser, AppContext& context) {
       ->capture_default_str();
   command->add_option("--title", arguments->title, "Of the page (default: names of its sweeps)");
   add_row_filters(*command, arguments->results);
-  command->add_option("--baseline", arguments->results.baseline,
+  command->add_option("--baseline", arguments->results.compare.baseline,
                       "The policy to compare with (default: the first of each sweep)");
-  command->add_option("--confidence", arguments->results.confidence,
+  command->add_option("--confidence", arguments->results.compare.confidence,
                       "Of each interval, between 0 and 1")
       ->capture_default_str();
   command->add_option("--timeline", arguments->timelines,
