@@ -172,7 +172,7 @@ class Answerer {
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig parsed,
         run::parse_run_config(compact_text(config), question_.base.file, registry_));
-    return shared_.inputs.load(parsed, config);
+    return shared_.load(parsed, config);
   }
 
   CheckedResult<observe::RunReport> report_of(const Json& config) {
@@ -192,7 +192,7 @@ class Answerer {
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig given,
         run::parse_run_config(compact_text(config), question_.base.file, registry_));
-    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(given, config));
+    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.load(given, config));
     if (const Errors faults = check_job(question_, loaded); !faults.empty()) {
       return tl::unexpected<Errors>(faults);
     }

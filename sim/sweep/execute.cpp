@@ -35,14 +35,13 @@ std::size_t bytes_of(const program::Program& program) {
   return bytes;
 }
 
-InputCache::InputCache(std::string devices, std::size_t bytes_kept)
+SharedWork::SharedWork(std::string devices, std::size_t bytes_kept)
     : device_folder(std::move(devices)),
       trainings(bytes_kept, &bytes_of_job),
       fillers(bytes_kept,
               [](const run::LoadedFiller& filler) { return bytes_of(filler.program); }) {}
 
-CheckedResult<run::LoadedRun> InputCache::load(const run::RunConfig& config,
-                                               const Json& json) {
+CheckedResult<run::LoadedRun> SharedWork::load(const run::RunConfig& config, const Json& json) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto training, trainings.get(job_text(json), nullptr, [&] {
     return run::load_training(config, device_folder, {});
   }));
@@ -85,7 +84,7 @@ CheckedResult<observe::RunReport> report_of(const store::PlannedRun& run,
   BUBBLESIM_ASSIGN_OR_RETURN(const run::RunConfig config,
                              run::parse_run_config(run.config, options.sweep, registry));
   const Json json = Json::parse(run.config, nullptr, false);
-  BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared.inputs.load(config, json));
+  BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared.load(config, json));
   run::RunOptions how;
   how.baselines = {&shared.baselines, baseline_keys(json)};
   how.stop = options.stop;

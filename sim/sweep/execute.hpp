@@ -29,19 +29,6 @@ inline constexpr std::size_t kInputBytesKept = std::size_t{1} << 29;
 /// Approximate bytes of a program in memory.
 [[nodiscard]] std::size_t bytes_of(const program::Program& program);
 
-/// Programs that runs of one process share, each loaded once however many threads ask. Thread-safe.
-struct InputCache {
-  explicit InputCache(std::string device_folder, std::size_t bytes_kept = kInputBytesKept);
-
-  /// Loads as load_run does. `json`: the config, paths absolute; its parts about programs are the
-  /// key.
-  [[nodiscard]] CheckedResult<run::LoadedRun> load(const run::RunConfig& config, const Json& json);
-
-  std::string device_folder;
-  run::SharedResults<run::LoadedTraining, Errors> trainings;
-  run::SharedResults<run::LoadedFiller, Errors> fillers;
-};
-
 /// Called from several threads; all must be thread-safe.
 struct SweepPorts {
   std::function<void(const store::PlannedRun&)> started = nullptr;  ///< called before each run
@@ -58,12 +45,19 @@ struct ExecuteOptions {
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// State that the runs of a process share: inputs are loaded once, and each baseline is simulated
-/// once, by the first thread that needs it. Thread-safe.
+/// What the runs of a process share: training jobs and fillers' programs, each loaded once however
+/// many threads ask, and baselines, each simulated once. Thread-safe.
 struct SharedWork {
-  explicit SharedWork(std::string device_folder) : inputs(std::move(device_folder)) {}
-  InputCache inputs;
-  run::BaselineCache baselines;
+  explicit SharedWork(std::string device_folder, std::size_t bytes_kept = kInputBytesKept);
+
+  /// Loads as load_run does. `json`: the config, paths absolute; its parts about programs are the
+  /// key.
+  [[nodiscard]] CheckedResult<run::LoadedRun> load(const run::RunConfig& config, const Json& json);
+
+  std::string device_folder;
+  run::SharedResults<run::LoadedTraining, Errors> trainings;
+  run::SharedResults<run::LoadedFiller, Errors> fillers;
+  run::BaselineCache baselines{};
 };
 
 /// Executes the runs in their order. Returns when all are done, or `stopped` and the runs in flight

@@ -204,7 +204,7 @@ RunCost measure_runs(const std::vector<store::PlannedRun>& plan, const policy::R
     const auto loading = Clock::now();
     const auto config = run::parse_run_config(run.config, options.sweep, registry);
     if (config) {  // a fault in loading is the run's too
-      (void)shared.inputs.load(*config, Json::parse(run.config, nullptr, false));
+      (void)shared.load(*config, Json::parse(run.config, nullptr, false));
     }
     if (i == 0) cost.load = elapsed(loading);
     cost.shared = std::max(cost.shared, memory_line("VmRSS:"));

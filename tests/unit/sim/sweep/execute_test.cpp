@@ -86,11 +86,11 @@ TEST(ExecuteRuns, ARunThatFailsIsARecordAndTheRestGoOn) {
   }
 }
 
-std::size_t loads(const InputCache& inputs) {
-  return inputs.trainings.made().count + inputs.fillers.made().count;
+std::size_t loads(const SharedWork& shared) {
+  return shared.trainings.made().count + shared.fillers.made().count;
 }
 
-TEST(InputCache, LoadsEachInputOnce) {
+TEST(SharedWork, LoadsEachInputOnce) {
   const Folder folder;
   const auto plan = plan_of(folder, R"([{"pointer": "/policies/1", "values": ["mps", "ideal"]}])",
                             R"(, "repetitions": 4)");
@@ -100,16 +100,16 @@ TEST(InputCache, LoadsEachInputOnce) {
   for (const store::PlannedRun& run : plan->runs) {
     EXPECT_EQ(execute_run(run, registry, options(1), shared).status, store::RunStatus::kDone);
   }
-  EXPECT_EQ(loads(shared.inputs), 2U);  // the job, and the filler
+  EXPECT_EQ(loads(shared), 2U);  // the job, and the filler
 }
 
-TEST(InputCache, WhatChangesTheJobLoadsItAgain) {
+TEST(SharedWork, WhatChangesTheJobLoadsItAgain) {
   const Folder folder;
   const auto plan =
       must(plan_of(folder, R"([{"pointer": "/training/host_speed", "values": [1, 2]},
                                {"pointer": "/training/use_iterations", "values": ["1", "2"]}])"));
   const auto registry = policies::builtin_policies();
-  InputCache inputs(kDeviceFolder);
+  SharedWork inputs(kDeviceFolder);
   for (const store::PlannedRun& run : plan.runs) {
     const auto config = must(run::parse_run_config(run.config, "s", registry));
     EXPECT_TRUE(inputs.load(config, Json::parse(run.config)));
@@ -117,13 +117,13 @@ TEST(InputCache, WhatChangesTheJobLoadsItAgain) {
   EXPECT_EQ(loads(inputs), 4U + 1U);  // a job of each speed and iteration, and the filler
 }
 
-TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
+TEST(SharedWork, KeepsNoMoreThanItMayAndLoadsAgain) {
   const Folder folder;
   const auto plan = must(plan_of(folder, R"([{"pointer": "/device", "values": ["h100", "h200"]}])",
                                  R"(, "repetitions": 2)"));
   const auto registry = policies::builtin_policies();
-  InputCache on_one(kDeviceFolder, 1);  // bytes: only what was used last
-  InputCache all(kDeviceFolder);
+  SharedWork on_one(kDeviceFolder, 1);  // bytes: only what was used last
+  SharedWork all(kDeviceFolder);
   for (const std::size_t i : {0U, 2U, 1U, 3U}) {    // h100, h200, h100, h200
     const std::string& text = plan.runs[i].config;
     const auto config = must(run::parse_run_config(text, "s", registry));
