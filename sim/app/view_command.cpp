@@ -318,7 +318,7 @@ CheckedResult<void> add_timelines(const std::vector<WantedTimeline>& wanted,
     BUBBLESIM_ASSIGN_OR_RETURN(
         report::ReportTimeline timeline,
         report::record_timeline(wanted[i].record, wanted[i].policy, context.policies,
-                             context.device_folder(), {}));
+                                context.device_folder()));
     data.timelines.push_back(std::move(timeline));
   }
   return {};

@@ -89,17 +89,14 @@ std::string swept_parameter(const store::Setting& setting) {
   return setting.pointer.substr(at + kMiddle.size());
 }
 
-bool is_axis(const store::Setting& setting) {
-  return store::is_of_point(setting) || !swept_parameter(setting).empty();
-}
-
 std::vector<ReportAxis> axes_of(std::span<const std::vector<store::Setting>* const> runs) {
   std::vector<ReportAxis> axes;
   std::unordered_map<std::string, std::size_t> seen;  // by pointer
   std::unordered_set<std::string> values_seen;        // pointer and value
   for (const auto* settings : runs) {
     for (const store::Setting& setting : *settings) {
-      if (!is_axis(setting)) continue;
+      // The report averages over seeds, and a policy is a colour; its parameters are axes.
+      if (!store::is_of_point(setting) && swept_parameter(setting).empty()) continue;
       const auto [axis, fresh] = seen.try_emplace(setting.pointer, axes.size());
       if (fresh) axes.emplace_back().pointer = setting.pointer;
       if (!values_seen.insert(setting.pointer + '\n' + setting.value).second) continue;

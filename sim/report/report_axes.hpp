@@ -37,10 +37,6 @@ struct ReportAxis {
 inline constexpr std::size_t kMostChoices = 24;
 inline constexpr std::size_t kAxisRanges = 8;
 
-/// Whether the setting is an axis of a report, such as a policy's parameter. The seed is not, since
-/// the report averages over it; nor is the choice of a policy, which is a colour.
-[[nodiscard]] bool is_axis(const store::Setting& setting);
-
 /// The axes of runs with these settings, in the order in which their pointers first appear.
 [[nodiscard]] std::vector<ReportAxis> axes_of(
     std::span<const std::vector<store::Setting>* const> runs);

@@ -130,8 +130,7 @@ void add_lanes(const ChromeTrace& trace, const TimelineOptions& options,
 
 CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record, std::uint32_t policy,
                                               const policy::Registry& registry,
-                                              const std::string& device_folder,
-                                              const TimelineOptions& options) {
+                                              const std::string& device_folder) {
   const std::string place = "run " + record.run.key;
   if (record.status == store::RunStatus::kFailed) {
     return fail(place, {}, "it failed: there is no timeline of it");
@@ -152,7 +151,7 @@ CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record, st
   timeline.same_result = same_rows(record, report);
   const ChromeTrace trace = run::timeline_to_chrome(recorder);
   choose_window(trace, recorder.settled() - kSimStart, mean, timeline);
-  add_lanes(trace, options, timeline);
+  add_lanes(trace, {}, timeline);
   return timeline;
 }
 

@@ -44,7 +44,6 @@ void add_lanes(const traces::ChromeTrace& trace, const TimelineOptions& options,
 [[nodiscard]] CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record,
                                                             std::uint32_t policy,
                                                             const policy::Registry& registry,
-                                                            const std::string& device_folder,
-                                                            const TimelineOptions& options);
+                                                            const std::string& device_folder);
 
 }  // namespace bubblesim::report
