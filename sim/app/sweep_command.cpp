@@ -298,7 +298,11 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
           (seconds * static_cast<double>(sweep.options.threads)),
       seconds};
   if (outcome.left == 0) forget(dead, sweep);
-  (arguments.json ? print_json : print_text)(sweep, display, outcome);
+  if (arguments.json) {
+    print_json(sweep, display, outcome);
+  } else {
+    print_text(sweep, display, outcome);
+  }
   if (!counts.are_all_done()) return kExitInterrupted;
   if (outcome.failed > 0) return kExitRunsFailed;
   return display.untrusted() ? kExitUntrusted : kExitOk;
