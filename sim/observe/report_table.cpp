@@ -300,7 +300,7 @@ std::string least_sure_text(const std::vector<const PolicyResult*>& runs,
   return text;
 }
 
-/// A line a run, or one for all whose figures are as sure as was asked for.
+/// A line a run, or one for all whose figures are as sure as was asked for: their least sure ones.
 std::string lengths_text(const RunReport& report, Columns columns) {
   std::string text;
   std::vector<const PolicyResult*> sure;
@@ -315,16 +315,10 @@ std::string lengths_text(const RunReport& report, Columns columns) {
     }
   }
   if (columns == Columns::kAll || sure.empty()) return text;
-  if (sure.size() == 1)
-    return length_text(*sure[0], policy_label(*sure[0], report.policies)) + text;
   const auto measured = [](const PolicyResult* run) { return run->simulated - run->warmup; };
   const auto [shortest, longest] = std::ranges::minmax_element(sure, {}, measured);
-  return fmt::format(
-      "length: {:.1f} s ({}) to {:.1f} s ({}) measured; at worst {}; confidence {:g} "
-      "%\n{}",
-      to_seconds(measured(*shortest)), policy_label(**shortest, report.policies),
-      to_seconds(measured(*longest)), policy_label(**longest, report.policies),
-      least_sure_text(sure, report.policies), 100 * sure.front()->precision->confidence, text);
+  return fmt::format("length: {:.1f} to {:.1f} s; {}\n{}", to_seconds(measured(*shortest)),
+                     to_seconds(measured(*longest)), least_sure_text(sure, report.policies), text);
 }
 
 /// What fillers may use in the bubbles, least to most over GPUs.

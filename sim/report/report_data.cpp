@@ -465,7 +465,8 @@ ReportValue mean_over_seeds(const std::vector<std::optional<double>>& values, do
   return result;
 }
 
-Result<ReportData> collect_report(store::ResultsStore& store, const store::CompareOptions& options) {
+Result<ReportData> collect_report(store::ResultsStore& store,
+                                  const store::CompareOptions& options) {
   BUBBLESIM_RETURN_IF_ERROR(store::check_confidence(options.confidence));
   ReportData data;
   data.confidence = options.confidence;

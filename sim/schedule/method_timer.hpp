@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <ranges>
 #include <utility>
 
 #include "sim/base/time.hpp"

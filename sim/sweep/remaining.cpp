@@ -153,8 +153,8 @@ bool bubbles_depend_on(std::string_view pointer) {
          std::ranges::any_of(kJobKeys, is_job);
 }
 
-// How many different baselines of a kind there are among runs of one sweep, which differ by settings
-// and seeds.
+// How many different baselines of a kind there are among runs of one sweep, which differ by
+// settings and seeds.
 std::int64_t baseline_count(DependsOn depends, const std::vector<store::PlannedRun>& runs) {
   std::set<std::string> texts;
   for (const store::PlannedRun& run : runs) {

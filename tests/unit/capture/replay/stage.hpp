@@ -1,5 +1,5 @@
-// A stage on which tests run jobs: a TurnClock, a fake GPU, a gate that obeys the test. Times are in
-// microseconds since the job's time 0.
+// A stage on which tests run jobs: a TurnClock, a fake GPU, a gate that obeys the test. Times are
+// in microseconds since the job's time 0.
 #pragma once
 
 #include <map>

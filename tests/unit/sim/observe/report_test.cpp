@@ -40,6 +40,33 @@ std::string cell(const RunReport& report, std::string_view column) {
   return "no such column";
 }
 
+// The least sure of each figure, and a line of its own where one is not as sure as was asked for.
+TEST(ReportTable, SaysHowSureTheLeastSureFiguresAre) {
+  RunReport report = sample_report();
+  PolicyResult policy = report.policies.front();
+  policy.fillers.clear();
+  policy.parameters.clear();
+  report.policies.clear();
+  const auto add = [&](const char* name, int until, double training, double rate, bool reached) {
+    policy.policy = name;
+    policy.simulated = std::chrono::seconds(until);
+    policy.warmup = std::chrono::seconds(1);
+    policy.precision = RunPrecision{0.95, {{"training_rate", "", 0.005, training, true},
+                                           {"filler_rate", "chat", 0.02, rate, reached}}};
+    report.policies.push_back(policy);
+  };
+  add("mps", 3, 0.004, 0.01, true);
+  add("tgs", 31, 0.001, 0.015, true);
+  add("orion", 121, 0, 0.03, false);
+  const std::string few = report_table(report, Columns::kFew);
+  EXPECT_THAT(few, HasSubstr("length: 2.0 to 30.0 s; training +-0.40 % (mps), chat rate +-1.50 % "
+                             "(tgs)\n"
+                             "length: orion: 120.0 s measured after 1.0 s; training +-0.00 %, chat "
+                             "rate +-3.00 % ! (confidence 95 %)\n"));
+  EXPECT_THAT(few, Not(HasSubstr("length: mps")));
+  EXPECT_THAT(report_table(report, Columns::kAll), HasSubstr("length: mps: 2.0 s measured"));
+}
+
 TEST(ReportCsv, CellsHoldExactDecimals) {
   const RunReport report = sample_report();
   EXPECT_EQ(cell(report, "policy_parameters"), "filler_percentage=50;priority=training");

@@ -312,7 +312,7 @@ TEST(PrecisionWatch, AReportSaysHowLongAndHowSure) {
   };
   EXPECT_THAT(report.policies.front().precision->figures,
               ElementsAre(named("training_rate"), named("filler_rate"), named("latency_p95")));
-  EXPECT_THAT(observe::report_table(report, observe::Columns::kFew), HasSubstr("length: mps: "));
+  EXPECT_THAT(observe::report_table(report, observe::Columns::kAll), HasSubstr("length: mps: "));
   EXPECT_THAT(observe::report_json(report), HasSubstr("half_width_fraction"));
   options.threads = 2;
   EXPECT_EQ(observe::report_json(report_of(loaded, options)), observe::report_json(report));
