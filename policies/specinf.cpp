@@ -52,8 +52,10 @@ using namespace std::chrono_literals;
 constexpr std::int32_t kTrainingsPriority = 1;
 constexpr std::int32_t kAfter = -1;  ///< less training's
 
-/// The ways of requests, to be tried in this order.
-constexpr RequestWay kWays[] = {{kAfter, 100}, {kAfter, 50}, {0, 100}, {0, 50}, {1, 100}, {1, 50}};
+/// The ways of requests, to be tried in this order: a bucket may be empty before all are known, so
+/// those that may cost least come first.
+constexpr RequestWay kWays[] = {{kAfter, 50}, {kAfter, 100}, {0, 50}, {0, 100}, {1, 50}, {1, 100}};
+constexpr RequestWay kFixedWay{kAfter, 100};  ///< where priorities cannot change
 
 /// Of a bucket, what new requests may owe and run beside training, and how much more for each usual
 /// age. Beyond, they have bubbles only.
@@ -82,7 +84,7 @@ class SpecInf final : public Policy {
     for (const ClientInfo& client : clients.subspan(1)) fillers_.push_back(client.id);
     std::ranges::stable_partition(fillers_, [this](ClientId id) { return is_online(id); });
     const bool changes = changes_ && gpu.priority_changes;
-    for (const RequestWay way : std::span(kWays).first(changes ? std::size(kWays) : 1)) {
+    for (const RequestWay way : changes ? std::span(kWays) : std::span(&kFixedWay, 1)) {
       ways_.add(way);
     }
     work_ = FillerWork(clients.size(), first_);
