@@ -37,7 +37,9 @@ class WaitingItems final : public engine::EventHandler {
         entity_(engine.add_entity(*this, engine::Phase::kPolicy)) {}
 
   void add(SimTime due, Item item) {
-    const auto later = std::ranges::upper_bound(items_, due, {}, &Waiting::due);
+    const bool is_last = items_.empty() || items_.back().due <= due;  // the usual case
+    const auto later =
+        is_last ? items_.end() : std::ranges::upper_bound(items_, due, {}, &Waiting::due);
     if (later == items_.begin()) engine_.schedule(entity_, due);
     items_.insert(later, {due, std::move(item)});
   }

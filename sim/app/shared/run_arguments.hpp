@@ -34,7 +34,7 @@ struct QuickRun {
   std::string device;      ///< empty: the job's
   std::string policies;    ///< as choose_policies() takes them
   double load = 0.1;       ///< online: offered load of one GPU of the service's own, (0, 10]
-  Duration duration = std::chrono::seconds(120);  ///< simulated
+  Duration duration{};     ///< simulated
   Duration warmup = std::chrono::seconds(60);  ///< not measured; at most half of `duration`
   /// The run ends when this is reached, and after `duration` at most.
   std::optional<run::PrecisionGoal> precision;
